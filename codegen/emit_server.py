@@ -34,16 +34,16 @@ def calls_h(api):
             "\n/* The effect of a call on its streams. */\n"
             "enum gpd_stream_use { GPD_STREAM_WORKS, GPD_STREAM_AWAITED, GPD_STREAM_MADE_OR_DROPPED };\n"
             "\n/* The handles of a record, and its order among the others. Returns false for an unknown call or a malformed record. */\n"
-            f"#define GPD_NAMES_MAX {max([len(get_ordered_fields(c)) for c in api.wire_calls] + [1])}\n\n"
-            "struct gpd_names {\n\tbool memory; /* allocates, maps or frees memory */\n"
+            f"#define GPD_CALL_HANDLES_MAX {max([len(get_ordered_fields(c)) for c in api.wire_calls] + [1])}\n\n"
+            "struct gpd_call_handles {\n\tbool memory; /* allocates, maps or frees memory */\n"
             "\tbool after_all; /* waits until all earlier work is complete */\n\tbool before_all; /* all later records wait for it */\n"
             "\tbool is_unordered; /* waits for no deferred record */\n"
             "\tbool is_query; /* queries completion */\n\tbool no_dtoh_wait; /* need not wait for copies to the client in flight */\n"
             "\tuint32_t listed; /* number of a listed copy; 0: none */\n"
-            "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
-            "bool gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
+            "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle handles[GPD_CALL_HANDLES_MAX];\n};\n\n"
+            "bool gpd_call_get_handles(uint16_t call, const void *fields, size_t size, struct gpd_call_handles *handles);\n"
             + emit_predicate(api, "gpd_call_is_async_launch", "True if its hook may issue the driver call from another thread", "ASYNC_LAUNCH")
-            + ("\n/*\n * Decodes options.\n * Errors: CUDA_ERROR_INVALID_VALUE for a malformed field or more options than the room; CUDA_ERROR_NOT_SUPPORTED for\n"
+            + ("\n/*\n * Decodes options.\n * Errors: CUDA_ERROR_INVALID_VALUE for a malformed field or more options than the capacity; CUDA_ERROR_NOT_SUPPORTED for\n"
                " * an option that is not in GP_OPTIONS.\n */\n" if get_types_by_word("OPTIONS") else "")
             + "".join(format_options_decode(c).replace("\n", " ") + ";\n" for c in get_types_by_word("OPTIONS")) +
             "\n#endif /* GPD_CALLS_H */\n")
@@ -198,7 +198,7 @@ def emit_work(call):
         return text
     kernel = next((f".kernel = args.{p.name}, " for p in call.params if p.ctype == "gp_kernel"), "")
     return ("\tbegun = gpd_trace_begin(session);\n" + text + "\tif (result == CUDA_SUCCESS)\n"
-            f"\t\tgpd_trace_work(session, &(struct gpd_trace_work){{ .begun_ns = begun, {kernel}.stream = args.{stream}, "
+            f"\t\tgpd_trace_record(session, &(struct gpd_trace_operation){{ .begun_ns = begun, {kernel}.stream = args.{stream}, "
             ".call = header->call });\n")
 
 
@@ -318,33 +318,33 @@ reply_send(struct gpd_session *session, const struct gp_header *header, CUresult
 """
 
 
-def emit_names_case(call):
+def emit_handles_case(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
-    out += [f"\t\tnames_add(names, {kind}, args.{name});\n" for name, kind in get_ordered_fields(call)]
+    out += [f"\t\thandles_add(handles, {kind}, args.{name});\n" for name, kind in get_ordered_fields(call)]
     flags = [("memory", manages_memory(call) or "AFTER_MEMORY" in call.options), ("after_all", "AFTER_ALL" in call.options),
              ("before_all", "BEFORE_ALL" in call.options),
              ("is_unordered", "UNORDERED" in call.options), ("is_query", "QUERY" in call.options),
              ("no_dtoh_wait", "NO_DTOH_WAIT" in call.options)]
-    out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
+    out += [f"\t\thandles->{name} = true;\n" for name, is_so in flags if is_so]
     if "BARRIER" in call.options:
         flags = f"args.{call.options['BARRIER']}"
-        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->is_unordered = {flags} & GP_COPY_LATE;\n"
-                   f"\t\tnames->listed = {flags} & GP_COPY_LISTED ? {flags} >> GP_COPY_NUMBER_SHIFT : 0;\n")
+        out.append(f"\t\thandles->before_all = {flags} & GP_COPY_BARRIER;\n\t\thandles->is_unordered = {flags} & GP_COPY_LATE;\n"
+                   f"\t\thandles->listed = {flags} & GP_COPY_LISTED ? {flags} >> GP_COPY_NUMBER_SHIFT : 0;\n")
     if "AWAITS_STREAM" in call.options:
-        out.append("\t\tnames->use = GPD_STREAM_AWAITED;\n")
+        out.append("\t\thandles->use = GPD_STREAM_AWAITED;\n")
     elif any(p.ctype == "CUstream" and {"NEW", "DROP"} & p.quals for p in call.params):
-        out.append("\t\tnames->use = GPD_STREAM_MADE_OR_DROPPED;\n")
+        out.append("\t\thandles->use = GPD_STREAM_MADE_OR_DROPPED;\n")
     return "".join(out) + "\t\tbreak;\n\t}\n"
 
 
-def emit_call_names(api):
-    """Returns gpd_call_get_names(), by which the daemon orders records."""
-    return ("\nstatic void\nnames_add(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
-            "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
-            "\nbool\ngpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
-            "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\t*names = (struct gpd_names){ 0 };\n\tswitch (call) {\n"
-            + "".join(emit_names_case(c) for c in api.wire_calls)
+def emit_call_handles(api):
+    """Returns gpd_call_get_handles(), by which the daemon orders records."""
+    return ("\nstatic void\nhandles_add(struct gpd_call_handles *handles, enum gpd_kind kind, uint32_t id)\n{\n"
+            "\thandles->handles[handles->count++] = (struct gpd_handle){ kind, id };\n}\n"
+            "\nbool\ngpd_call_get_handles(uint16_t call, const void *fields, size_t size, struct gpd_call_handles *handles)\n"
+            "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\t*handles = (struct gpd_call_handles){ 0 };\n\tswitch (call) {\n"
+            + "".join(emit_handles_case(c) for c in api.wire_calls)
             + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")
 
 
@@ -370,10 +370,10 @@ def dispatch_c(api):
     return "".join(out)
 
 
-def names_c(api):
-    """Returns gpd_names.c: the handles of each record, and the destruction of objects."""
+def call_handles_c(api):
+    """Returns gpd_call_handles.c: the handles of each record, and the destruction of objects."""
     return (emit_banner(SOURCE) + "#include \"gpd_calls.h\"\n#include \"server/worker/device/driver.h\"\n"
-            "#include \"server/worker/context/object.h\"\n\n#include <string.h>\n" + emit_object_kinds(api) + emit_call_names(api))
+            "#include \"server/worker/context/object.h\"\n\n#include <string.h>\n" + emit_object_kinds(api) + emit_call_handles(api))
 
 
 def options_c(api):

@@ -19,7 +19,7 @@ OUTPUTS = {
     "gpc_local.c": emit_local.local_c,
     "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
     "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,
-    "gpd_names.c": emit_server.names_c, "gpd_options.c": emit_server.options_c, "gpc_kinds.c": emit_client.object_kinds,
+    "gpd_call_handles.c": emit_server.call_handles_c, "gpd_options.c": emit_server.options_c, "gpc_kinds.c": emit_client.object_kinds,
     "gpd_driver_functions.h": emit_driver.functions_h, "gpd_driver_functions.c": emit_driver.functions_c,
     "api_matches_cuda_h.c": emit_driver.matches_c, "codec_gen.c": emit_tests.codec_c,
 }

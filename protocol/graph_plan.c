@@ -115,7 +115,7 @@ gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_gr
 	if (node->call != GP_GRAPH_UPDATABLE || node->fields.size < GP_GRAPH_UPDATABLE_HEAD)
 		return false;
 	*updatable = (struct gp_graph_updatable){
-		.name = gp_read_le64(fields),
+		.device_handle = gp_read_le64(fields),
 		.root = gp_read_le32(fields + 8),
 		.launch = { fields + GP_GRAPH_UPDATABLE_HEAD,
 			    node->fields.size - GP_GRAPH_UPDATABLE_HEAD },
@@ -198,16 +198,16 @@ gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *depende
 
 void *
 gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			 uint32_t count, uint64_t name, uint32_t root, size_t size)
+			 uint32_t count, uint64_t device_handle, uint32_t root, size_t size)
 {
 	uint8_t *at = gp_graph_write_node(writer, GP_GRAPH_UPDATABLE, dependencies, count,
 					  GP_GRAPH_UPDATABLE_HEAD + size);
 
 	if (!at)
 		return NULL;
-	name = htole64(name);
+	device_handle = htole64(device_handle);
 	root = htole32(root);
-	memcpy(at, &name, sizeof(name));
+	memcpy(at, &device_handle, sizeof(device_handle));
 	memcpy(at + 8, &root, sizeof(root));
 	return at + GP_GRAPH_UPDATABLE_HEAD;
 }

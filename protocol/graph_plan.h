@@ -72,11 +72,11 @@ bool gp_graph_condition_init(struct gp_graph_condition *condition,
  * condition->count times. Returns true, or false if the body is malformed. */
 bool gp_graph_condition_next_body(struct gp_graph_condition *condition, struct gp_bytes *body);
 
-/* Fields of a device-updatable node. On the wire: u64 name, u32 root, u32 0, and the fields of the
- * gpLaunch. */
+/* Fields of a device-updatable node. On the wire: u64 device_handle, u32 root, u32 0, and the
+ * fields of the gpLaunch. */
 struct gp_graph_updatable {
 	/* the driver's handle of the node, which kernels use */
-	uint64_t name;
+	uint64_t device_handle;
 	uint32_t root; /* session's ID of the graph root, as in struct gp_graph_condition */
 	struct gp_bytes launch; /* fields of the gpLaunch */
 };
@@ -85,7 +85,7 @@ struct gp_graph_updatable {
 #define GP_GRAPH_UPDATABLE_HEAD 16
 
 /* Decodes a device-updatable node. Returns true; or false with *updatable undefined if the node is
- * not one or is malformed. The caller checks name and root, and decodes the launch. */
+ * not one or is malformed. The caller checks device_handle and root, and decodes the launch. */
 bool gp_graph_updatable_init(struct gp_graph_updatable *updatable,
 			     const struct gp_graph_node *node);
 
@@ -112,7 +112,7 @@ bool gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *de
 /* Appends a device-updatable node. Returns space for the fields of a gpLaunch of `size` bytes, or
  * NULL, as gp_graph_write_node(). */
 void *gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			       uint32_t count, uint64_t name, uint32_t root, size_t size);
+			       uint32_t count, uint64_t device_handle, uint32_t root, size_t size);
 
 /* Reduces the last node's fields to fields_size, rounded up to a multiple of 8, if the size passed
  * to gp_graph_write_node() was an upper bound. The writer has a node, whose fields are not

@@ -177,22 +177,22 @@ listen_add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp
 
 /* A port alone means 127.0.0.1, as with --metrics; no host name consists of digits only. */
 static const char *
-address_complete(const char *text, char room[GP_URL_TEXT_MAX])
+address_complete(const char *text, char buffer[GP_URL_TEXT_MAX])
 {
 	const char *slashes = strstr(text, "://"), *host = slashes ? slashes + 3 : text;
 
 	if (!*host || host[strspn(host, "0123456789")])
 		return text;
-	(void)snprintf(room, GP_URL_TEXT_MAX, "%.*s127.0.0.1:%s", (int)(host - text), text, host);
-	return room;
+	(void)snprintf(buffer, GP_URL_TEXT_MAX, "%.*s127.0.0.1:%s", (int)(host - text), text, host);
+	return buffer;
 }
 
 static void
 listen_add(struct argp_state *state, struct gpd_options *o, const char *given)
 {
 	struct gp_url *url = &o->listen[o->listen_count];
-	char error[512], room[GP_URL_TEXT_MAX];
-	const char *text = address_complete(given, room);
+	char error[512], buffer[GP_URL_TEXT_MAX];
+	const char *text = address_complete(given, buffer);
 
 	if (o->listen_count == GPD_LISTEN_MAX)
 		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
@@ -343,7 +343,7 @@ environment_check(void)
 	if (!gpd_window_size_parse(getenv(window), &size)) {
 		name = window;
 		wrong = "not a number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
-	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {
+	} else if (!gpd_host_registration_parse(getenv(piece), &size)) {
 		name = piece;
 		wrong = "not a number of MiB from 1 to 64";
 	} else if (!gpd_issue_parse(getenv(launchers), &count)) {

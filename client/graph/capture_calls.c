@@ -305,12 +305,16 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream hStream, unsigned int count,
 		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
 	}
 
+/* gpc_capture_cuStreamWaitValue32_v2() */
 DEFINE_VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue,
 		   value)
+/* gpc_capture_cuStreamWaitValue64_v2() */
 DEFINE_VALUE_CALLS(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue,
 		   value64)
+/* gpc_capture_cuStreamWriteValue32_v2() */
 DEFINE_VALUE_CALLS(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue,
 		   value)
+/* gpc_capture_cuStreamWriteValue64_v2() */
 DEFINE_VALUE_CALLS(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue,
 		   value64)
 

@@ -296,11 +296,15 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 		return gpc_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                               \
 	}
 
+/* gpc_cuStreamWaitValue32(), gpc_cuStreamWaitValue32_v2() */
 DEFINE_VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue,
 		   value)
+/* gpc_cuStreamWaitValue64(), gpc_cuStreamWaitValue64_v2() */
 DEFINE_VALUE_CALLS(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue,
 		   value64)
+/* gpc_cuStreamWriteValue32(), gpc_cuStreamWriteValue32_v2() */
 DEFINE_VALUE_CALLS(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue,
 		   value)
+/* gpc_cuStreamWriteValue64(), gpc_cuStreamWriteValue64_v2() */
 DEFINE_VALUE_CALLS(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue,
 		   value64)

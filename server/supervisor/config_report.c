@@ -153,9 +153,9 @@ static void
 check_tokens(struct check *check)
 {
 	const char *named = check->lint.config->tokens;
-	char room[GPD_SHARED_PATH_MAX], error[GPD_TOKEN_ERROR_MAX];
+	char buffer[GPD_SHARED_PATH_MAX], error[GPD_TOKEN_ERROR_MAX];
 	const char *path = gpd_folder_select_path(check->options->tokens, named, GPD_FILE_TOKENS,
-						  room, sizeof(room));
+						  buffer, sizeof(buffer));
 	struct gpd_tokens tokens;
 
 	if (*named && access(named, F_OK))
@@ -174,9 +174,9 @@ static void
 check_certificate(struct check *check)
 {
 	const char *const crl = check->lint.config->crl;
-	char room[GPD_SHARED_PATH_MAX], text[GPD_CONFIG_ERROR_MAX];
-	const char *path = gpd_folder_select_path(check->options->crl, crl, GPD_FILE_REVOKED, room,
-						  sizeof(room));
+	char buffer[GPD_SHARED_PATH_MAX], text[GPD_CONFIG_ERROR_MAX];
+	const char *path = gpd_folder_select_path(check->options->crl, crl, GPD_FILE_REVOKED,
+						  buffer, sizeof(buffer));
 	struct gpd_options with_tls = *check->options;
 	struct gpd_crl_file file = { 0 };
 	int errors = check->errors;
@@ -196,7 +196,7 @@ check_certificate(struct check *check)
 		return;
 	}
 	/* If the certificate cannot be used, the CRL cannot be checked. */
-	if (errors == check->errors && gpd_crl_file_open(&file, path, path && path != room))
+	if (errors == check->errors && gpd_crl_file_open(&file, path, path && path != buffer))
 		check_report(check, tls != NULL, "%s%s", file.file.why,
 			     tls ? "" : ": with these options the daemon does not start");
 	gpd_crl_file_close(&file);
@@ -256,12 +256,12 @@ check_reload(struct check *check)
 		const char *option, *configured, *name;
 	} files[] = { { check->options->tokens, config->tokens, GPD_FILE_TOKENS },
 		      { check->options->crl, config->crl, GPD_FILE_REVOKED } };
-	char error[GPD_CONFIG_ERROR_MAX], room[GPD_SHARED_PATH_MAX];
+	char error[GPD_CONFIG_ERROR_MAX], buffer[GPD_SHARED_PATH_MAX];
 	struct gp_tls *tls = NULL;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const char *path = gpd_folder_select_path(files[i].option, files[i].configured,
-							  files[i].name, room, sizeof(room));
+							  files[i].name, buffer, sizeof(buffer));
 
 		if (path && gpd_privilege_require_readable(path, error, sizeof(error)))
 			check_error(check, error);

@@ -75,9 +75,9 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 
 /* Maximum memory of the session on all its devices together. */
 static uint64_t
-session_get_memory_max(uint32_t line)
+session_get_memory_max(uint32_t entry)
 {
-	const struct gpd_ledger_session *session = &gpd_sessions.ledger->sessions[line];
+	const struct gpd_ledger_session *session = &gpd_sessions.ledger->sessions[entry];
 	uint64_t sum = 0;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
@@ -99,13 +99,13 @@ open_session(const struct gpd_channel_message *message)
 	struct gpd_session *session = NULL;
 	struct gp_bytes known = { 0 };
 
-	if (open->line >= GPD_LEDGER_SESSIONS)
+	if (open->entry >= GPD_LEDGER_SESSIONS)
 		return;
-	if (gpd_window_acquire(open->window_size, session_get_memory_max(open->line), open->avoid,
+	if (gpd_window_acquire(open->window_size, session_get_memory_max(open->entry), open->avoid,
 			       open->avoid_count, &window) == 0 &&
 	    !(session = gpd_session_open(message->header.session, open, &window))) {
 		gpd_window_release(&window);
-		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->line].log_budget,
+		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->entry].log_budget,
 				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
 				   (unsigned long long)message->header.session,
 				   (int)sizeof(open->peer), open->peer, reason);
@@ -133,7 +133,7 @@ move_session(const struct gpd_channel_message *message)
 	if (session && gpd_session_is(session, GPD_SESSION_OPENED) &&
 	    gpd_window_acquire(open->window_size,
 			       session_get_memory_max(gpd_ledger_index(gpd_sessions.ledger,
-								       session->account.line)),
+								       session->account.entry)),
 			       open->avoid, open->avoid_count, &window) == 0) {
 		old = (struct gpd_range){ session->window_base, session->window_size };
 		session->window_base = window.address;
@@ -185,7 +185,7 @@ recall_all(void)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
-		if (atomic_load(&s->account.line->cache_state) == GPD_CACHE_RECALLED)
+		if (atomic_load(&s->account.entry->cache_state) == GPD_CACHE_RECALLED)
 			gpd_session_wake(s);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -319,7 +319,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		gpd_gpudirect_memory_start(options->peer_memory);
 	if ((options->rdma &&
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
-	    gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
+	    !gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
 	if (gpd_sessions_notify_supervisor(GPD_CHANNEL_READY, 0, 0, snapshot, snapshot_size))
 		return 1;

@@ -64,7 +64,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char image[] = "an image";
-	struct gpd_image_name wanted = { .size = size - 1 };
+	struct gpd_image_key wanted = { .size = size - 1 };
 	char name[NAME_SIZE];
 	bool right;
 	void *bytes;

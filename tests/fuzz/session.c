@@ -120,7 +120,7 @@ fuzz_session_open(struct fuzz_session *session, unsigned int lanes)
 		start();
 	header.session = id;
 	gpd_ledger_close_worker(ledger, 0);
-	open->line = gpd_ledger_index(ledger, gpd_ledger_open(ledger, id, 0, 0));
+	open->entry = gpd_ledger_index(ledger, gpd_ledger_open(ledger, id, 0, 0));
 	snprintf(open->peer, sizeof(open->peer), "fuzz");
 	open->lanes_max = lanes;
 	open->window_size = FUZZ_WINDOW_SIZE;

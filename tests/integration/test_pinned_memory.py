@@ -584,7 +584,7 @@ def _():
 @case("memory that kernels reach is had again and again beside a kernel that does not end")
 def _():
     with Daemon() as daemon:
-        # There is no quiet moment, in which the worker would let go of what was freed.
+        # The device does not become nearly idle, so the worker does not free the memory yet.
         sleeper = daemon.start("sleeper", "-ms=600000")
         sleeper.wait_for_output("running")
         stats = read_stats(daemon.run("probe", "reach", "40", str(8 << 20), path=os.environ["GP_PROBE"], env=ASKED))

@@ -41,14 +41,14 @@ gpd_folder_file(const char *name, char *path, size_t size)
 }
 
 const char *
-gpd_folder_select_path(const char *option, const char *configured, const char *name, char *room,
+gpd_folder_select_path(const char *option, const char *configured, const char *name, char *buffer,
 		       size_t size)
 {
 	if (option)
 		return option;
 	if (configured[0])
 		return configured;
-	return gpd_folder_file(name, room, size) == 0 ? room : NULL;
+	return gpd_folder_file(name, buffer, size) == 0 ? buffer : NULL;
 }
 
 mode_t

@@ -36,11 +36,11 @@
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
 /* Returns the path to use for a file, which need not exist: `option` (of the command line) unless
  * it is NULL; else `configured` unless it is ""; else the path of the file `name` in the default
- * folder, which is written to room, a buffer of size bytes. Returns NULL if this path is needed but
+ * folder, which is written to buffer, which has size bytes. Returns NULL if this path is needed but
  * gpd_folder_file() fails. configured is not NULL. The result is one of the pointers option,
- * configured and room. */
+ * configured and buffer. */
 const char *gpd_folder_select_path(const char *option, const char *configured, const char *name,
-				   char *room, size_t size);
+				   char *buffer, size_t size);
 /* Writes the path of a file in the default folder. Returns 0; or -ENOENT if there is no default
  * folder or the path does not fit. */
 GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);

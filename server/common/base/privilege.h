@@ -30,9 +30,10 @@ void gpd_privilege_disable_dumps(void);
 uid_t gpd_privilege_target_uid(const char *name);
 
 /*
- * Switches from root to the user `name` (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
- * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
- * regain them. Removes the limit of pinned memory (RLIMIT_MEMLOCK), and disables dumps again, as
+ * Switches from root to the user `name` (NULL: GPD_PRIVILEGE_USER) with the user's groups plus
+ * video, render and rdma, and without capabilities or a way to regain them. Stays root, with all
+ * capabilities, and returns 0 if GPD_PRIVILEGE_USER does not exist or the user has UID 0.
+ * Removes the limit of pinned memory (RLIMIT_MEMLOCK), and disables dumps again, as
  * the change of the user may enable them. Sets HOME, USER and LOGNAME, removes the XDG folders from
  * the environment, and sets GPD_FOLDER_VARIABLE (pool_folder.h), so that the default folder stays
  * root's. If the process is not root, only checks that it runs as this user already (NULL: any

@@ -440,7 +440,7 @@ set_where(struct gpd_config_parser *p, const char *name, const char *value)
 static bool
 line_parse(struct gpd_config_parser *p, const char *text, size_t length)
 {
-	char room[LINE_SIZE], *line, *value;
+	char buffer[LINE_SIZE], *line, *value;
 
 	p->line++;
 	p->where[0] = 0;
@@ -449,9 +449,9 @@ line_parse(struct gpd_config_parser *p, const char *text, size_t length)
 			p, p->line,
 			"longer than %d bytes (a list may continue on the next line after a comma)",
 			LINE_BYTES);
-	snprintf(room, sizeof(room), "%.*s", (int)length, text);
-	comment_cut(room);
-	line = text_trim(room);
+	snprintf(buffer, sizeof(buffer), "%.*s", (int)length, text);
+	comment_cut(buffer);
+	line = text_trim(buffer);
 	if (!*line)
 		return true;
 	if (*line == '[')

@@ -83,7 +83,7 @@ struct gpd_channel_open {
 	char authenticated_by[200]; /* how the client was authenticated, for the log; "" in
 				       MOVE_WINDOW */
 	uint64_t window_size; /* minimum size in bytes of the address window; 0: as configured */
-	uint32_t line;        /* index of the session's entry in the ledger; 0 in MOVE_WINDOW */
+	uint32_t entry;       /* index of the session's entry in the ledger; 0 in MOVE_WINDOW */
 	uint32_t avoid_count; /* number of elements of avoid, at most GPD_AVOID_MAX */
 	/* Secret by which lanes over RDMA prove that they belong to the session; zero in
 	 * MOVE_WINDOW. */

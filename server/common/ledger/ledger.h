@@ -9,8 +9,8 @@
  * only changed by atomic operations, and no charge by gpd_ledger_charge() raises it above the
  * limit. Lowering a quota below the current usage frees nothing: only new allocations fail.
  *
- * Terms: a tenant and a session each have an entry, which other files also call "line"
- * (account->line); an entry has one line for each device and kind of host memory (devices[]).
+ * Terms: a tenant and a session each have an entry, and an entry has one line for each device and
+ * kind of host memory (devices[]).
  * Ownership: gpd_ledger_create() or gpd_ledger_attach() maps the ledger and gpd_ledger_destroy()
  * unmaps it; it contains no pointers. Pointers to its entries are borrowed and valid until
  * gpd_ledger_destroy(). A session's entry belongs to the session from gpd_ledger_open() to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshot of the daemon for reports: devices, tenants, sessions and workers with their sums, for
- * the admin socket and the metrics.
+ * Report of the daemon's state: devices, tenants, sessions and workers with their sums, for the
+ * admin socket and the metrics.
  *
  * Ownership: a report is freed with gpd_report_free(); strings in it are borrowed from the source.
  * Threads: any thread that holds the source's lock. The supervisor's main thread holds the lock

@@ -119,14 +119,14 @@ write_pending(struct gpd_usage *usage, int64_t now_ms)
 static void
 pending_push(struct gpd_usage *usage, const char *record, size_t size)
 {
-	size_t room = usage->room ? usage->room : RECORD_MAX;
+	size_t capacity = usage->capacity ? usage->capacity : RECORD_MAX;
 	char *grown = usage->pending;
 
-	while (room < usage->used + size)
-		room *= 2;
-	if (room > usage->room && room <= PENDING_MAX)
-		grown = realloc(usage->pending, room);
-	if (room > PENDING_MAX || !grown) {
+	while (capacity < usage->used + size)
+		capacity *= 2;
+	if (capacity > usage->capacity && capacity <= PENDING_MAX)
+		grown = realloc(usage->pending, capacity);
+	if (capacity > PENDING_MAX || !grown) {
 		if (usage->lost++ == 0)
 			gpd_error("usage records: %s: buffer full: further records are lost and "
 				  "counted (gpupool_usage_records_lost_total)",
@@ -134,7 +134,7 @@ pending_push(struct gpd_usage *usage, const char *record, size_t size)
 		return;
 	}
 	usage->pending = grown;
-	usage->room = room > usage->room ? room : usage->room;
+	usage->capacity = capacity > usage->capacity ? capacity : usage->capacity;
 	memcpy(usage->pending + usage->used, record, size);
 	usage->used += size;
 	usage->pending_count++;
@@ -468,5 +468,5 @@ gpd_usage_close(struct gpd_usage *usage)
 	}
 	free(usage->pending);
 	usage->pending = NULL;
-	usage->used = usage->room = 0;
+	usage->used = usage->capacity = 0;
 }

@@ -59,7 +59,7 @@ struct gpd_usage {
 	char path[GPD_CONFIG_PATH_MAX]; /* path of the file; "": no records are written */
 	const struct gpd_admission *admission;
 	char *pending;                /* records that are not written yet, as text; owned */
-	size_t used, room;            /* bytes used and allocated of pending */
+	size_t used, capacity;        /* bytes used and allocated of pending */
 	uint64_t pending_count, lost; /* numbers of records in pending and of records dropped */
 	/* Time at which the next records of running sessions are due; 0: not set yet. */
 	int64_t next_ms;

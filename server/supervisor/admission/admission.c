@@ -111,7 +111,7 @@ gpd_admission_log_session(const struct gpd_connection *connection, enum gpd_log_
 /* Adds the position in the queue for a client that will send another request. */
 static const char *
 append_queue_position(struct gpd_admission *admission, const struct gpd_connection *connection,
-		      const char *text, char room[GPD_CONFIG_ERROR_MAX])
+		      const char *text, char buffer[GPD_CONFIG_ERROR_MAX])
 {
 	uint64_t number = connection->hello ? connection->hello->hello->wait : 0;
 	unsigned int position = 0;
@@ -123,24 +123,24 @@ append_queue_position(struct gpd_admission *admission, const struct gpd_connecti
 	if (!number)
 		return text;
 	if (position)
-		(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; position %u in the queue",
+		(void)snprintf(buffer, GPD_CONFIG_ERROR_MAX, "%.*s; position %u in the queue",
 			       GPD_CONFIG_ERROR_MAX - 40, text, position);
 	else
-		(void)snprintf(room, GPD_CONFIG_ERROR_MAX,
+		(void)snprintf(buffer, GPD_CONFIG_ERROR_MAX,
 			       "%.*s; not queued: the queue is full (%d per tenant, %d in all)",
 			       GPD_CONFIG_ERROR_MAX - 80, text, GPD_QUEUE_TENANT_MAX,
 			       GPD_QUEUE_MAX);
-	return room;
+	return buffer;
 }
 
 void
 gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *connection,
 		     Gpupool__Refused__Reason reason, const char *text)
 {
-	char room[GPD_CONFIG_ERROR_MAX];
+	char buffer[GPD_CONFIG_ERROR_MAX];
 
 	if (reason == GPUPOOL__REFUSED__REASON__FULL)
-		text = append_queue_position(admission, connection, text, room);
+		text = append_queue_position(admission, connection, text, buffer);
 	gpd_client_address_log(connection->client_address, GPD_LOG_WARNING, "%s (%s): refused: %s",
 			       gp_conn_peer(connection->conn), connection->name, text);
 	gpd_control_reply_refused(connection, reason, text);

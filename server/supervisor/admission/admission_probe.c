@@ -165,7 +165,7 @@ void
 gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *connection,
 		    const char *full)
 {
-	char room[GPD_CONFIG_ERROR_MAX] = "";
+	char buffer[GPD_CONFIG_ERROR_MAX] = "";
 	struct account_reply *account_reply;
 
 	if (!gpd_admission_admit(admission, connection))
@@ -177,8 +177,8 @@ gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *conn
 		return;
 	}
 	if (!full &&
-	    gpd_tenants_has_room(&admission->quota->tenants, &connection->assignment, 0, room))
-		full = room;
+	    gpd_tenants_has_room(&admission->quota->tenants, &connection->assignment, 0, buffer))
+		full = buffer;
 	gpupool__control_message__init(&account_reply->message);
 	gpupool__account__init(&account_reply->account);
 	account_reply->message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT;

@@ -26,7 +26,7 @@
 /* Sends OPEN or MOVE_WINDOW. */
 static void
 window_request(const struct gpd_admission *admission, struct gpd_connection *connection,
-	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
+	       enum gpd_channel_type type, uint32_t entry, uint64_t size, Gpupool__Range **avoid,
 	       size_t avoid_count)
 {
 	union {
@@ -42,7 +42,7 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 	memset(&message, 0, used);
 	snprintf(message.open.peer, sizeof(message.open.peer), "%s", connection->name);
 	message.open.window_size = size;
-	message.open.line = line;
+	message.open.entry = entry;
 	if (type == GPD_CHANNEL_OPEN) {
 		const ProtobufCBinaryData *program = &connection->hello->hello->program_key;
 
@@ -50,7 +50,7 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 		if (program->len == sizeof(message.open.program))
 			memcpy(message.open.program, program->data, program->len);
 		snprintf(message.open.authenticated_by, sizeof(message.open.authenticated_by), "%s",
-			 gpd_session_owner(&admission->session_owners, line, connection->session)
+			 gpd_session_owner(&admission->session_owners, entry, connection->session)
 				 ->credentials);
 	}
 	message.open.lanes_max = connection->lanes_max;
@@ -292,7 +292,8 @@ gpd_admission_get_full_reason(const struct gpd_admission *admission,
 
 	if (left <= 0)
 		return "no free session slot (--max-sessions)";
-	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
+	if ((unsigned int)left <=
+	    gpd_queue_count_ahead_for_daemon(&admission->quota->queue, number, gp_now_ms()))
 		return "the free session slots are reserved for queued clients";
 	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
 		count += p->client_address == connection->client_address && conn_has_slot(p);

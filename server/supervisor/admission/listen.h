@@ -36,8 +36,10 @@ struct gpd_listen {
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
 /* Closes all addresses. Accepts a struct without any. */
 void gpd_listen_close(struct gpd_listen *listen);
-/* Checks that the daemon could listen on the address, by opening it for a moment. An address in use
- * is not an error, as the daemon may be running. insecure: allow an address without authentication.
+/* Checks that the daemon could listen on the address, by opening it for a moment. For network
+ * addresses only; gpd_admin_check() (admin/admin_socket.h) checks a Unix socket. Called after
+ * gpd_tls_set() (tls_files.h). An address in use is not an error, as the daemon may be running.
+ * insecure: allow an address without authentication. Logs the same warning as gpd_listen_open().
  * Returns 0; or GP_E_INVALID or a negative errno with a text in error. */
 int gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size);
 /* Formats the address with this index, less than listen->count, as clients specify it. */

@@ -36,13 +36,13 @@ int
 gpd_authentication_open(struct gpd_authentication *authentication, const struct gpd_config *config,
 			const char *option, bool insecure, char *error, size_t error_size)
 {
-	char room[GPD_SHARED_PATH_MAX];
+	char buffer[GPD_SHARED_PATH_MAX];
 	int r;
 
 	*authentication = (struct gpd_authentication){ .option = option, .insecure = insecure };
 	r = gpd_token_store_open(&authentication->store,
 				 gpd_folder_select_path(option, config->tokens, GPD_FILE_TOKENS,
-							room, sizeof(room)));
+							buffer, sizeof(buffer)));
 	if (r == 0)
 		tokens_check_file(authentication, config);
 	(void)snprintf(error, error_size, "%s", authentication->store.file.why);
@@ -55,9 +55,9 @@ gpd_authentication_reload(struct gpd_authentication *authentication,
 			  struct gpd_reload_report *reloaded)
 {
 	static struct gpd_token_store other;
-	char room[GPD_SHARED_PATH_MAX];
+	char buffer[GPD_SHARED_PATH_MAX];
 	const char *path = gpd_folder_select_path(authentication->option, config->tokens,
-						  GPD_FILE_TOKENS, room, sizeof(room));
+						  GPD_FILE_TOKENS, buffer, sizeof(buffer));
 
 	if (strcmp(path ? path : "", authentication->store.file.path) == 0) {
 		gpd_authentication_refresh(authentication, now_ms);

@@ -30,13 +30,13 @@ gpd_authentication_open_crl(struct gpd_authentication *authentication,
 			    const struct gpd_config *config, const char *option, char *error,
 			    size_t error_size)
 {
-	char room[GPD_SHARED_PATH_MAX];
-	const char *path =
-		gpd_folder_select_path(option, config->crl, GPD_FILE_REVOKED, room, sizeof(room));
+	char buffer[GPD_SHARED_PATH_MAX];
+	const char *path = gpd_folder_select_path(option, config->crl, GPD_FILE_REVOKED, buffer,
+						  sizeof(buffer));
 	int r;
 
 	authentication->crl_option = option;
-	r = gpd_crl_file_open(&authentication->crl_state, path, path && path != room);
+	r = gpd_crl_file_open(&authentication->crl_state, path, path && path != buffer);
 	if (r == 0)
 		crl_log(&authentication->crl_state);
 	(void)snprintf(error, error_size, "%s", authentication->crl_state.file.why);
@@ -49,10 +49,10 @@ gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 			      struct gpd_reload_report *reloaded)
 {
 	static struct gpd_crl_file other;
-	char room[GPD_SHARED_PATH_MAX];
+	char buffer[GPD_SHARED_PATH_MAX];
 	const char *path = gpd_folder_select_path(authentication->crl_option, config->crl,
-						  GPD_FILE_REVOKED, room, sizeof(room));
-	bool named = path && path != room;
+						  GPD_FILE_REVOKED, buffer, sizeof(buffer));
+	bool named = path && path != buffer;
 
 	if (strcmp(path ? path : "", authentication->crl_state.file.path) == 0) {
 		authentication->crl_state.needed |= named;

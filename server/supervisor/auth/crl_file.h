@@ -5,9 +5,10 @@
  *
  * The file is loaded again when it changes, and when the authorities of client certificates change.
  * It is invalid if it cannot be read or parsed, is not issued by the authority, is expired or not
- * valid yet, or does not exist although it was configured or existed before; while it is invalid,
- * no client certificate is accepted. If the daemon requests no client certificates, the file is
- * ignored; gpd_crl_file_open() then fails for a configured one.
+ * valid yet, or does not exist although it was configured or existed before. While file.wrong is
+ * not 0, the caller must accept no client certificate, and uses crl only to recognize revoked ones.
+ * If the daemon requests no client certificates, the file is ignored; gpd_crl_file_open() then
+ * fails for a configured one.
  *
  * Ownership: gpd_crl_file_open() to gpd_crl_file_close().
  * Threads: the supervisor's main thread.
@@ -37,8 +38,9 @@ struct gpd_crl_file {
 /* Initializes the state and loads the file. Called after gpd_tls_set() (tls_files.h). path NULL:
  * there is no file. named: the path was configured; the file must then exist. false: it is the
  * default path. Overwrites *file. Returns 0; or, with a text in file->file.why, an error of
- * shared_file.h, GP_E_INVALID (not a usable CRL), -EAGAIN (not valid yet) or -ENOMEM. The caller
- * calls gpd_crl_file_close() in both cases. */
+ * shared_file.h, GP_E_INVALID (not a usable CRL), -EAGAIN (not valid yet) or -ENOMEM. After a
+ * failure file.wrong is not set, and the struct may only be closed. The caller calls
+ * gpd_crl_file_close() in both cases. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
 /* Loads the file again if it or the authorities have changed, or if it was invalid or has expired.
  * now_ms: time of gp_now_ms(). Returns the change (shared_file.h). While the file is invalid, crl

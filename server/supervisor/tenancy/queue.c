@@ -56,13 +56,14 @@ waiters_count(struct gpd_queue *queue, uint64_t number, bool for_daemon, uint32_
 }
 
 unsigned int
-gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
+gpd_queue_count_ahead_for_daemon(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
 {
 	return waiters_count(queue, number, true, 0, now_ms);
 }
 
 unsigned int
-gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant, int64_t now_ms)
+gpd_queue_count_ahead_in_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
+				int64_t now_ms)
 {
 	return waiters_count(queue, number, false, tenant, now_ms);
 }
@@ -82,13 +83,13 @@ gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool fo
 	      int64_t now_ms)
 {
 	struct gpd_waiter *waiter;
-	int line;
+	int entry;
 
 	waiters_drop_expired(queue, now_ms);
-	line = waiter_find(queue, number);
-	if (line < 0 && !queue_has_room_for(queue, tenant))
+	entry = waiter_find(queue, number);
+	if (entry < 0 && !queue_has_room_for(queue, tenant))
 		return 0;
-	waiter = &queue->waiters[line < 0 ? queue->count++ : line];
+	waiter = &queue->waiters[entry < 0 ? queue->count++ : entry];
 	waiter->number = number;
 	waiter->tenant = tenant;
 	waiter->for_daemon = for_daemon;
@@ -116,8 +117,8 @@ gpd_queue_has(const struct gpd_queue *queue, uint64_t number)
 void
 gpd_queue_remove(struct gpd_queue *queue, uint64_t number)
 {
-	int line = waiter_find(queue, number);
+	int entry = waiter_find(queue, number);
 
-	if (line >= 0)
-		waiter_remove(queue, line);
+	if (entry >= 0)
+		waiter_remove(queue, entry);
 }

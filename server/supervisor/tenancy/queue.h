@@ -45,11 +45,13 @@ struct gpd_queue {
 
 /* Returns the number of clients that wait for the daemon's limits before the client with this
  * number; the number of all of them if it is not in the queue. Removes expired entries. */
-unsigned int gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms);
-/* Returns the number of clients that wait for limits of this tenant before the client with this
- * number; the number of all of them if it is not in the queue. Removes expired entries. */
-unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
-				       int64_t now_ms);
+unsigned int gpd_queue_count_ahead_for_daemon(struct gpd_queue *queue, uint64_t number,
+					      int64_t now_ms);
+/* Returns the number of clients of this tenant that wait for its limits or for memory, before the
+ * client with this number; the number of all of them if it is not in the queue. Removes expired
+ * entries. */
+unsigned int gpd_queue_count_ahead_in_tenant(struct gpd_queue *queue, uint64_t number,
+					     uint32_t tenant, int64_t now_ms);
 /* Adds the client's entry at the end; if it has one, updates that at its position. number: not 0.
  * Returns the client's position among the clients that wait for the same limits, from 1. Returns 0
  * if the queue is full or the tenant has its maximum of entries; clients without an entry get slots
@@ -57,7 +59,7 @@ unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number,
 unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 			   bool for_daemon, int64_t now_ms);
 /* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL), for all
- * limits. */
+ * limits; without expired entries, which it does not remove. */
 unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
 /* Returns whether the client with this number has an entry, even an expired one. number 0, a client
  * without a queue number: false. */

@@ -132,8 +132,8 @@ memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	char text[2][GPD_SIZE_TEXT_MAX];
 
 	if (wish && wish->n_memory &&
-	    gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, assignment->tenant,
-				      gp_now_ms())) {
+	    gpd_queue_count_ahead_in_tenant(&quota->queue, hello->wait, assignment->tenant,
+					    gp_now_ms())) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "free memory is reserved for queued clients of the tenant");
 		return GP_E_RESOURCE;
@@ -187,8 +187,9 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 {
 	struct gpd_ledger_session *session;
 	int r = gpd_tenants_has_room(&quota->tenants, assignment,
-				     gpd_queue_ahead_of_tenant(&quota->queue, hello->wait,
-							       assignment->tenant, gp_now_ms()),
+				     gpd_queue_count_ahead_in_tenant(&quota->queue, hello->wait,
+								     assignment->tenant,
+								     gp_now_ms()),
 				     error);
 
 	if (r == 0)

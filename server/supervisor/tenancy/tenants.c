@@ -26,26 +26,26 @@ gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
 
 /* Returns whether the tenant is not configured and has no session. */
 static bool
-line_is_reusable(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
+entry_is_reusable(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *entry)
 {
-	return gpd_config_tenant_find(tenants->config, line->name) < 0 &&
-	       atomic_load(&line->sessions) == 0;
+	return gpd_config_tenant_find(tenants->config, entry->name) < 0 &&
+	       atomic_load(&entry->sessions) == 0;
 }
 
 /* Returns the ledger index of a tenant, and assigns one if necessary; -1: all are in use. */
 static int
-line_get(struct gpd_tenants *tenants, const char *name)
+entry_get(struct gpd_tenants *tenants, const char *name)
 {
 	int unused = -1, left = -1;
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		struct gpd_ledger_tenant *line = &tenants->ledger->tenants[i];
+		struct gpd_ledger_tenant *entry = &tenants->ledger->tenants[i];
 
-		if (strcmp(line->name, name) == 0)
+		if (strcmp(entry->name, name) == 0)
 			return i;
-		if (unused < 0 && !line->name[0])
+		if (unused < 0 && !entry->name[0])
 			unused = i;
-		else if (left < 0 && line->name[0] && line_is_reusable(tenants, line))
+		else if (left < 0 && entry->name[0] && entry_is_reusable(tenants, entry))
 			left = i;
 	}
 	/* Entries of former tenants are reused last, so that their usage stays visible. */
@@ -75,24 +75,24 @@ line_apply_device(struct gpd_tenants *tenants, int config_index, int device,
 
 /* Sets the limits of the ledger entry as configured at this index. */
 static void
-line_apply(struct gpd_tenants *tenants, int config_index, int index)
+entry_apply(struct gpd_tenants *tenants, int config_index, int index)
 {
 	const struct gpd_config_tenant *from = &tenants->config->tenants[config_index];
-	struct gpd_ledger_tenant *line = &tenants->ledger->tenants[index];
+	struct gpd_ledger_tenant *entry = &tenants->ledger->tenants[index];
 
 	tenants->config_indexes[index] = config_index;
 	tenants->sessions_max[index] = from->sessions_max;
-	atomic_store(&line->priority, from->priority);
-	gpd_ledger_set_bandwidth(line, from->bandwidth);
+	atomic_store(&entry->priority, from->priority);
+	gpd_ledger_set_bandwidth(entry, from->bandwidth);
 	for (int i = 0; i < tenants->device_count; i++)
-		line_apply_device(tenants, config_index, i, &line->devices[i]);
+		line_apply_device(tenants, config_index, i, &entry->devices[i]);
 }
 
 static void
 tenant_apply(struct gpd_tenants *tenants, int config_index)
 {
 	const struct gpd_config_tenant *from = &tenants->config->tenants[config_index];
-	int index = line_get(tenants, from->name);
+	int index = entry_get(tenants, from->name);
 
 	if (index < 0) {
 		gpd_error("tenant %s: not active yet: replaced tenants still have sessions",
@@ -100,7 +100,7 @@ tenant_apply(struct gpd_tenants *tenants, int config_index)
 		return;
 	}
 	tenants->guests[index] = false;
-	line_apply(tenants, config_index, index);
+	entry_apply(tenants, config_index, index);
 }
 
 /* Divides host memory for device code and for pinned memory into equal parts for all configured
@@ -109,19 +109,19 @@ tenant_apply(struct gpd_tenants *tenants, int config_index)
 static void
 machine_memory_divide(struct gpd_tenants *tenants, int index)
 {
-	struct gpd_ledger_tenant *lines = tenants->ledger->tenants;
+	struct gpd_ledger_tenant *entries = tenants->ledger->tenants;
 	unsigned int parts = 0;
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		parts += tenants->config_indexes[i] >= 0 &&
-			 (!tenants->guests[i] || i == index || atomic_load(&lines[i].sessions));
+			 (!tenants->guests[i] || i == index || atomic_load(&entries[i].sessions));
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (tenants->config_indexes[i] < 0)
 			continue;
-		atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
+		atomic_store(&entries[i].devices[GPD_LEDGER_CODE].memory_max,
 			     gpd_config_get_code_memory(tenants->config, tenants->config_indexes[i],
 							tenants->machine_memory, parts));
-		atomic_store(&lines[i].devices[GPD_LEDGER_PINNED].memory_max,
+		atomic_store(&entries[i].devices[GPD_LEDGER_PINNED].memory_max,
 			     gpd_config_get_pinned_memory(tenants->config,
 							  tenants->config_indexes[i],
 							  tenants->machine_memory, parts));
@@ -170,7 +170,7 @@ config_apply(struct gpd_tenants *tenants)
 		tenant_apply(tenants, i);
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (tenants->guests[i])
-			line_apply(tenants, GPD_TENANT_DEFAULT, i);
+			entry_apply(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->timeout_ms, get_timeout_ms(tenants->config));
@@ -218,7 +218,7 @@ gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *fac
 
 /* Returns the ledger index of the tenant at this index of the configuration, or -1. */
 static int
-line_find_by_config(const struct gpd_tenants *tenants, int config_index)
+entry_find_by_config(const struct gpd_tenants *tenants, int config_index)
 {
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (tenants->config_indexes[i] == config_index && !tenants->guests[i])
@@ -228,13 +228,13 @@ line_find_by_config(const struct gpd_tenants *tenants, int config_index)
 }
 
 static int
-line_get_for_guest(struct gpd_tenants *tenants, const char *name)
+entry_get_for_guest(struct gpd_tenants *tenants, const char *name)
 {
-	int index = line_get(tenants, name);
+	int index = entry_get(tenants, name);
 
 	if (index >= 0 && !tenants->guests[index]) {
 		tenants->guests[index] = true;
-		line_apply(tenants, GPD_TENANT_DEFAULT, index);
+		entry_apply(tenants, GPD_TENANT_DEFAULT, index);
 	}
 	machine_memory_divide(tenants, index);
 	return index;
@@ -255,12 +255,12 @@ refuse_guest(const char *tenant, char *error)
 }
 
 static int
-check_open(const struct gpd_tenants *tenants, int line, bool named, char *error)
+check_open(const struct gpd_tenants *tenants, int entry, bool named, char *error)
 {
-	if (tenants->sessions_max[line])
+	if (tenants->sessions_max[entry])
 		return 0;
 	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant \"%s\" may have no sessions%s",
-		       tenants->ledger->tenants[line].name,
+		       tenants->ledger->tenants[entry].name,
 		       named ? "" : ", and the client names no other");
 	return GP_E_INVALID;
 }
@@ -274,31 +274,31 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
 	bool wants_dedicated;
 	uint32_t isolation;
-	int config_index, line, r;
+	int config_index, entry, r;
 
 	*assignment = (struct gpd_assignment){ 0 };
 	r = gpd_config_admit(config, name, hello->user, address, &config_index, error,
 			     GPD_CONFIG_ERROR_MAX);
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
-	line = guest ? line_get_for_guest(tenants, proven)
-		     : line_find_by_config(tenants, config_index);
-	if (line < 0) {
+	entry = guest ? entry_get_for_guest(tenants, proven)
+		      : entry_find_by_config(tenants, config_index);
+	if (entry < 0) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not active yet",
 			       guest ? proven : config->tenants[config_index].name);
 		return GP_E_INVALID;
 	}
-	r = check_open(tenants, line, name && name[0], error);
+	r = check_open(tenants, entry, name && name[0], error);
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
-	assignment->tenant = (uint32_t)line;
+	assignment->tenant = (uint32_t)entry;
 	wants_dedicated = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
 	isolation = config->tenants[config_index].isolation;
 	if (wants_dedicated && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "tenant %s may not have sessions with isolation = process "
 			       "(isolation = shared-only)",
-			       tenants->ledger->tenants[line].name);
+			       tenants->ledger->tenants[entry].name);
 		return GP_E_INVALID;
 	}
 	assignment->compression = config->tenants[config_index].compression;
@@ -310,22 +310,22 @@ int
 gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_assignment *assignment,
 		     unsigned int ahead, char *error)
 {
-	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[assignment->tenant];
+	const struct gpd_ledger_tenant *entry = &tenants->ledger->tenants[assignment->tenant];
 	uint32_t max = tenants->config_indexes[assignment->tenant] < 0
 			       ? UINT32_MAX
 			       : tenants->sessions_max[assignment->tenant];
 
-	if ((uint64_t)atomic_load(&line->sessions) + ahead < max)
+	if ((uint64_t)atomic_load(&entry->sessions) + ahead < max)
 		return 0;
-	if (atomic_load(&line->sessions) < max) {
+	if (atomic_load(&entry->sessions) < max) {
 		(void)snprintf(
 			error, GPD_CONFIG_ERROR_MAX,
 			"the free session slots of tenant %s are reserved for queued clients",
-			line->name);
+			entry->name);
 		return GP_E_RESOURCE;
 	}
 	(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-		       "tenant %s has reached its limit of %u sessions", line->name, max);
+		       "tenant %s has reached its limit of %u sessions", entry->name, max);
 	return GP_E_RESOURCE;
 }
 

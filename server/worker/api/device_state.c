@@ -25,8 +25,8 @@ list_processes(const struct gpd_account *account, int device, bool times, struct
 		const struct gpd_ledger_line *line = &other->devices[device];
 		uint64_t memory = GPD_LEDGER_IN_USE(line);
 
-		if (atomic_load(&other->id) == 0 || other->tenant != account->line->tenant ||
-		    atomic_load(&other->machine) != atomic_load(&account->line->machine) ||
+		if (atomic_load(&other->id) == 0 || other->tenant != account->entry->tenant ||
+		    atomic_load(&other->machine) != atomic_load(&account->entry->machine) ||
 		    memory == 0)
 			continue;
 		all[count++] = (struct gp_state_process){
@@ -77,7 +77,7 @@ gpd_gpDeviceState(struct gpd_session *session, const struct gp_args_gpDeviceStat
 	words[GP_STATE_MEMORY_TOTAL] = memory.total;
 	/* The allowance counts as free: a client that only queries uses nothing. */
 	words[GP_STATE_MEMORY_FREE] =
-		memory.free + atomic_load(&session->account.line->devices[args->device].allowance);
+		memory.free + atomic_load(&session->account.entry->devices[args->device].allowance);
 	if (words[GP_STATE_MEMORY_FREE] > memory.total)
 		words[GP_STATE_MEMORY_FREE] = memory.total;
 	reply->words = (struct gp_bytes){ words, count * sizeof(*words) };

@@ -117,7 +117,7 @@ idle_array_drop_one(void *none)
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
-/* Urgent: other sessions may be stopped for it. false: there is no idle context. */
+/* Urgent: other sessions may be stopped for it. false: the device does not become nearly idle. */
 static bool
 idle_arrays_drop(struct gpd_session *waiting, const struct gpd_session *session, int device)
 {
@@ -297,7 +297,7 @@ array_find_or_make(struct gpd_session *session, const struct gp_array_shape *sha
 }
 
 static CUresult
-array_create(struct gpd_session *session, uint32_t name, int device,
+array_create(struct gpd_session *session, uint32_t id, int device,
 	     const struct gp_array_shape *shape, bool granted)
 {
 	struct gpd_array *array;
@@ -318,7 +318,7 @@ array_create(struct gpd_session *session, uint32_t name, int device,
 	if (result != CUDA_SUCCESS)
 		return result;
 	array->users = 1;
-	result = gpd_session_add_handle(session, GPD_KIND_ARRAY, name, &array->name);
+	result = gpd_session_add_handle(session, GPD_KIND_ARRAY, id, &array->handle);
 	if (result == CUDA_SUCCESS) {
 		session->arrays->count++;
 	} else {
@@ -351,7 +351,7 @@ gpd_gpArrayDestroy(struct gpd_session *session, const struct gp_args_gpArrayDest
 
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_handle_remove(&session->handles, &array->name);
+	gpd_handle_remove(&session->handles, &array->handle);
 	session->arrays->count--;
 	return gpd_array_release(session, array);
 }
@@ -425,7 +425,7 @@ gpd_arrays_destroy(struct gpd_session *session)
 	unsigned int count = 0;
 
 	for (uint32_t at = 0; (array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at));) {
-		gpd_handle_remove(&session->handles, &array->name);
+		gpd_handle_remove(&session->handles, &array->handle);
 		gpd_array_release_at_end(session, array);
 	}
 	pthread_mutex_lock(&lock);

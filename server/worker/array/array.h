@@ -4,9 +4,9 @@
  *
  * Destroying an array frees its ID at once. When the preceding work is done and no texture or
  * surface object uses the array any more, it may be reused for an array of the same shape. Its
- * memory is freed when the device is idle (quiesce.h), because the driver cannot destroy an array
- * without blocking all sessions. The memory stays charged to the session until then, or until the
- * session ends.
+ * memory is freed when the device is nearly idle (quiesce.h), because the driver cannot destroy an
+ * array without blocking all sessions. The memory stays charged to the session until then, or until
+ * the session ends.
  *
  * Ownership: the session's handle table refers to the arrays. A destroyed array belongs to a list
  * of the worker, and is freed by the thread that destroys it in the driver.
@@ -49,7 +49,7 @@ enum gpd_array_state {
 };
 
 struct gpd_array {
-	struct gpd_handle name; /* its ID in the handle table, until it is destroyed */
+	struct gpd_handle handle; /* its ID in the handle table, until it is destroyed */
 	/* next in the worker's list of destroyed arrays, protected by the list's lock */
 	struct gpd_array *next;
 	/* Session that is charged, borrowed; NULL: the session has ended. Valid once the array is
@@ -94,7 +94,7 @@ CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* Drops a reference at the session's end, when no work is left, in the same way. Dropping the last
- * reference uncharges the array; a job of the worker frees it when the device is idle
+ * reference uncharges the array; a job of the worker frees it when the device is nearly idle
  * (device/quiesce_jobs.h). */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 

@@ -26,7 +26,7 @@ CUresult gpd_array_obtain(struct gpd_array *array);
  * After an error the content is undefined, and copies may still run. */
 CUresult gpd_array_zero(const struct gpd_array *array);
 /* Destroys the driver's objects; does not free the array. Blocks until no kernel runs, and blocks
- * all launches meanwhile; the caller therefore waits for an idle context first (quiesce.h). */
+ * all launches meanwhile; the caller therefore waits for a nearly idle device first (quiesce.h). */
 void gpd_array_drop(const struct gpd_array *array);
 
 #endif /* GPD_ARRAY_MEMORY_H */

@@ -283,7 +283,7 @@ tiles_check(struct gpd_session *session, const struct gp_array_tiles *tiles, int
 	    tiles->offset % gp_array_tile_get_bytes(&array->shape, &array->tiling))
 		return CUDA_ERROR_INVALID_VALUE;
 	info->memOperationType = CU_MEM_OPERATION_TYPE_MAP;
-	info->memHandle.memHandle = physical->handle;
+	info->memHandle.memHandle = physical->allocation;
 	info->offset = tiles->offset;
 	return tiles_add_use(session, array, physical->shared);
 }

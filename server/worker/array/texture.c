@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct texture {
-	struct gpd_handle name;
+	struct gpd_handle handle;
 	struct gpd_array *array; /* NULL: it uses linear memory */
 	struct gpd_texture_desc desc;
 	unsigned long long object;
@@ -233,7 +233,7 @@ texture_add(struct gpd_session *session, uint32_t id, const struct texture *want
 		return result;
 	}
 	*object_p = texture->object;
-	result = gpd_session_add_handle(session, GPD_KIND_TEXTURE, id, &texture->name);
+	result = gpd_session_add_handle(session, GPD_KIND_TEXTURE, id, &texture->handle);
 	if (result != CUDA_SUCCESS) {
 		texture_destroy(texture);
 		return result;
@@ -300,7 +300,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 	if (!texture)
 		return CUDA_ERROR_INVALID_HANDLE;
 	array = texture->array;
-	gpd_handle_remove(&session->handles, &texture->name);
+	gpd_handle_remove(&session->handles, &texture->handle);
 	session->arrays->texture_count--;
 	/* From here on the responder owns it; its array is released after it. */
 	result = gpd_wait_add_all(session, NULL, texture_unused, texture);
@@ -319,7 +319,7 @@ gpd_textures_destroy(struct gpd_session *session)
 	while ((texture = gpd_handle_next(&session->handles, GPD_KIND_TEXTURE, &at))) {
 		struct gpd_array *array = texture->array;
 
-		gpd_handle_remove(&session->handles, &texture->name);
+		gpd_handle_remove(&session->handles, &texture->handle);
 		texture_destroy(texture);
 		if (array)
 			gpd_array_release_at_end(session, array);

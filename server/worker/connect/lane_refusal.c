@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 void
-gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
+gpd_lane_refusal_report(const char *peer, bool has_valid_ticket, const char *format, ...)
 {
 	char address[GPD_CLIENT_ADDRESS_NAME_MAX], text[256];
 	va_list args;
@@ -17,7 +17,7 @@ gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (!knows)
+	if (!has_valid_ticket)
 		gpd_ledger_count(&gpd_sessions.ledger->lanes_refused, 1);
 	gpd_client_address_name(peer, NULL, address);
 	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,

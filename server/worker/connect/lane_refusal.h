@@ -14,9 +14,10 @@
 #include <stdbool.h>
 
 /* Logs "peer: " and the first 255 bytes of the formatted text. peer: address text as returned by
- * gp_conn_peer(). knows: the peer has sent the ticket (secret) of a session of this worker, and the
- * refusal is not counted. A TLS handshake that failed proves nothing: knows is then false. The
- * strings may be freed on return. */
-void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
+ * gp_conn_peer(). has_valid_ticket: the peer has sent the ticket (secret) of a session of this
+ * worker, and the refusal is not counted. A TLS handshake that failed proves nothing:
+ * has_valid_ticket is then false. The strings may be freed on return. */
+void gpd_lane_refusal_report(const char *peer, bool has_valid_ticket, const char *format, ...)
+	GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

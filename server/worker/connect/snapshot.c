@@ -126,7 +126,7 @@ fill_device(struct device_memory *memory, int ordinal)
 		(ProtobufCBinaryData){ sizeof(memory->exec_affinity), memory->exec_affinity };
 }
 
-static int
+static bool
 welcome_pack(struct device_memory *devices, uint16_t rdma_port, void **data_p, size_t *size_p)
 {
 	Gpupool__Device *list[GPD_DEVICES_MAX];
@@ -160,24 +160,24 @@ welcome_pack(struct device_memory *devices, uint16_t rdma_port, void **data_p, s
 	*size_p = gpupool__welcome__get_packed_size(&welcome);
 	*data_p = malloc(*size_p);
 	if (!*data_p)
-		return -1;
+		return false;
 	gpupool__welcome__pack(&welcome, *data_p);
-	return 0;
+	return true;
 }
 
-int
+bool
 gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error, size_t error_size)
 {
 	struct device_memory *devices = calloc((size_t)gpd_devices.count, sizeof(*devices));
-	int r = -1;
+	bool is_packed = false;
 
 	if (devices) {
 		for (int i = 0; i < gpd_devices.count; i++)
 			fill_device(&devices[i], i);
-		r = welcome_pack(devices, rdma_port, data_p, size_p);
+		is_packed = welcome_pack(devices, rdma_port, data_p, size_p);
 	}
-	if (r)
+	if (!is_packed)
 		snprintf(error, error_size, "no memory");
 	free(devices);
-	return r;
+	return is_packed;
 }

@@ -45,7 +45,7 @@ gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const void *drive
 bool
 gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64_t bytes)
 {
-	if (!gpd_name_memory_add(&session->handles.memory, bytes))
+	if (!gpd_handle_memory_add(&session->handles.memory, bytes))
 		return false;
 	object->charged += bytes;
 	return true;
@@ -55,7 +55,7 @@ static void
 object_free(struct gpd_session *session, struct gpd_object *object)
 {
 	gpd_handle_remove(&session->handles, &object->handle);
-	gpd_name_memory_remove(&session->handles.memory, object->charged);
+	gpd_handle_memory_remove(&session->handles.memory, object->charged);
 	if (object->code)
 		gpd_account_uncharge_code(&session->account, object->code);
 	gp_scratch_free(&object->memory);

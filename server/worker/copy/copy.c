@@ -4,7 +4,7 @@
 
 #include "gpd_calls.h"
 #include "server/worker/copy/copy_part.h"
-#include "server/worker/copy/pieces.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
@@ -89,7 +89,7 @@ struct target {
 };
 
 static CUresult
-copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
+part_copy(void *arg, const CUDA_MEMCPY3D *copy)
 {
 	const struct target *target = arg;
 	struct gpd_session *session = target->session;
@@ -120,7 +120,7 @@ gpd_copy_enqueue(struct gpd_session *session, const struct gpd_stream *stream,
 {
 	struct target target = { .session = session, .stream = stream };
 
-	return gpd_pieces_of_copy(session, copy, copy_piece, &target);
+	return gpd_registration_split_copy(session, copy, part_copy, &target);
 }
 
 CUresult

@@ -184,9 +184,10 @@ copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 	if (result == CUDA_ERROR_NOT_READY)
 		return true;
 	if (result == CUDA_SUCCESS)
-		gpd_trace_work(session, &(struct gpd_trace_work){ .begun_ns = out->begun_ns,
-								  .stream = out->stream->handle.id,
-								  .call = out->call });
+		gpd_trace_record(session,
+				 &(struct gpd_trace_operation){ .begun_ns = out->begun_ns,
+								.stream = out->stream->handle.id,
+								.call = out->call });
 	else
 		gpd_copy_out_fail(out, result);
 	if (gpd_driver_is_sticky(result))
@@ -303,15 +304,15 @@ void
 gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void *fields,
 			  size_t size)
 {
-	struct gpd_names names;
+	struct gpd_call_handles handles;
 
 	if (!session->copies->out)
 		return;
-	(void)gpd_call_get_names(call, fields, size, &names);
-	if (names.no_dtoh_wait)
+	(void)gpd_call_get_handles(call, fields, size, &handles);
+	if (handles.no_dtoh_wait)
 		return;
-	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
-		gpd_copy_await(session, gpd_stream_get(session, names.names[0].id));
+	if (handles.use == GPD_STREAM_AWAITED && handles.count == 1)
+		gpd_copy_await(session, gpd_stream_get(session, handles.handles[0].id));
 	else
 		gpd_copy_await(session, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "server/common/base/integers.h"
 #include "server/worker/copy/peer_stream.h"
-#include "server/worker/copy/pieces.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -161,7 +161,7 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 }
 
 static CUresult
-piece_enqueue(void *stream, const CUDA_MEMCPY3D *copy)
+part_copy(void *stream, const CUDA_MEMCPY3D *copy)
 {
 	bool row = copy->Height == 1 && copy->Depth == 1;
 
@@ -183,7 +183,7 @@ part_enqueue(struct gpd_session *session, const struct gpd_part *part, void *hos
 	CUDA_MEMCPY3D copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
 					     part->height, part->depth);
 
-	return gpd_pieces_of_copy(session, &copy, piece_enqueue, stream);
+	return gpd_registration_split_copy(session, &copy, part_copy, stream);
 }
 
 CUresult

@@ -2,7 +2,7 @@
 /* Fills of device memory with a value: the hook of gpFill. */
 #include "gpd_calls.h"
 #include "server/worker/copy/peer_stream.h"
-#include "server/worker/copy/pieces.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
@@ -42,7 +42,7 @@ fill_rows(const struct gp_args_gpFill *fill, CUstream stream)
 }
 
 static CUresult
-fill_piece(void *stream, const struct gp_args_gpFill *fill)
+part_fill(void *stream, const struct gp_args_gpFill *fill)
 {
 	if (fill->height == 1 || fill->pitch == fill->width * fill->element_size)
 		return fill_row(fill, fill->width * fill->height, stream);
@@ -71,11 +71,11 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 		return result;
 	remote_device = gpd_memory_get_remote_device(session, args->dst, stream->device);
 	if (remote_device < 0)
-		return gpd_pieces_of_fill(session, args, fill_piece, stream->driver);
+		return gpd_registration_split_fill(session, args, part_fill, stream->driver);
 	result = gpd_peer_stream_begin(stream, remote_device, &peer_stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_pieces_of_fill(session, args, fill_piece, peer_stream);
+	result = gpd_registration_split_fill(session, args, part_fill, peer_stream);
 	end = gpd_peer_stream_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

@@ -363,7 +363,7 @@ gpd_partition_is_ready(struct gpd_partition *partition)
 {
 	if (!partition || partition_get_green(partition))
 		return true;
-	/* Checked first, because the test for an idle context takes a while, too. */
+	/* Checked first, because the test for a nearly idle device takes a while, too. */
 	if (atomic_load(&partition->coming))
 		return false;
 	if (gpd_quiesce_is_idle(partition->device))

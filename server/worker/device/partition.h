@@ -107,9 +107,9 @@ void gpd_partition_unref(struct gpd_partition *partition);
 /*
  * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
  * primary context must be current. If the partition, or a base that it is a part of, has no green
- * context yet, blocks on an idle context (quiesce.h) and creates one. Returns CUDA_SUCCESS with
- * *stream set, which the caller destroys (cuStreamDestroy()) before it drops its reference to the
- * partition. On failure *stream is undefined.
+ * context yet, blocks on a nearly idle device (quiesce.h) and creates one. Returns CUDA_SUCCESS
+ * with *stream set, which the caller destroys (cuStreamDestroy()) before it drops its reference to
+ * the partition. On failure *stream is undefined.
  *
  * CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL: never), or the GPU is lost.
  * CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: the driver cannot make the split of a part.

@@ -40,7 +40,7 @@ launches_release(int device) GP_LOCKED(lock)
 	pthread_cond_broadcast(&over);
 }
 
-/* Called when the device does not become idle by itself. */
+/* Called when the device does not become nearly idle by itself. */
 static void
 launches_stop(int device, uint64_t now)
 {
@@ -59,7 +59,7 @@ launches_stop(int device, uint64_t now)
 }
 
 uint64_t
-gpd_quiesce_get_timeout_ns(int device)
+gpd_quiesce_get_stop_threshold_ns(int device)
 {
 	return atomic_load(&quiescences[device].last) ? gpd_quiesce_short_ns : gpd_quiesce_long_ns;
 }

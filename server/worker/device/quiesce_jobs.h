@@ -22,10 +22,11 @@ typedef void gpd_quiesce_job(void *arg);
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
 /* Called by a job before such a driver call: blocks as gpd_quiesce_try() (quiesce.h) until all
- * devices are idle, because the driver blocks launches while it waits. Changes the current device.
- * Returns true if all are idle; false if one was not idle for gpd_quiesce_limit_ns or the GPU is
- * lost. A device that cannot be made current counts as idle. After false the job must add itself
- * again and return, so that other jobs run meanwhile. */
+ * devices are nearly idle, because the driver blocks launches while it waits. Changes the current
+ * device. Returns true if all are nearly idle; false if one was not for gpd_quiesce_limit_ns, or
+ * the worker noticed the loss of the GPU during the wait. A device that cannot be made current
+ * counts as nearly idle. After false the job must add itself again and return, so that other jobs
+ * run meanwhile. */
 bool gpd_quiesce_jobs_try(void);
 
 /* Waits without limit until no job is waiting or running. Must not be called by a job. */

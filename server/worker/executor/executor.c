@@ -165,7 +165,7 @@ void
 gpd_session_follow_ledger(struct gpd_session *session)
 {
 	struct gpd_ledger *ledger = session->account.ledger;
-	struct gpd_ledger_session *entry = session->account.line;
+	struct gpd_ledger_session *entry = session->account.entry;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
 		uint32_t granularity = atomic_load(&ledger->sm_granularity[i]);
@@ -187,10 +187,10 @@ report_open(const struct gpd_session *session)
 	gpd_session_log(session, GPD_LOG_INFO,
 			"open from %s, tenant %s, authenticated by %s, window 0x%llx of %llu GiB",
 			gp_conn_peer(session->conn),
-			account->ledger->tenants[account->line->tenant].name,
+			account->ledger->tenants[account->entry->tenant].name,
 			session->authenticated_by, (unsigned long long)session->window_base,
 			(unsigned long long)(session->window_size >> 30));
-	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
+	atomic_store(&account->entry->logged, GPD_LOGGED_OPEN);
 }
 
 static bool
@@ -265,10 +265,10 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 		.most = gpd_issue_most(gpd_sessions.cpus, getenv("GPUPOOL_LAUNCHERS")),
 	};
 	session->account.ledger = gpd_sessions.ledger;
-	session->account.line = &gpd_sessions.ledger->sessions[open->line];
-	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,
-							    .line = session->account.line };
-	session->shares.tenant = session->account.line->tenant + 1;
+	session->account.entry = &gpd_sessions.ledger->sessions[open->entry];
+	session->handles.memory = (struct gpd_handle_memory){ .ledger = session->account.ledger,
+							      .entry = session->account.entry };
+	session->shares.tenant = session->account.entry->tenant + 1;
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 open->peer);

@@ -22,7 +22,7 @@ struct gpd_range;
 struct gpd_session;
 
 /* Creates a session in the state GPD_SESSION_OPENED and adds it to the list of sessions. id: from
- * the supervisor. open: copied; its line must be less than GPD_LEDGER_SESSIONS. The session takes
+ * the supervisor. open: copied; its entry must be less than GPD_LEDGER_SESSIONS. The session takes
  * over the window's addresses. Assigns SMs (gpd_session_follow_ledger()). NULL: out of memory; the
  * caller keeps the window. Main thread, without gpd_sessions.lock. */
 struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,

@@ -104,7 +104,7 @@ static void
 await_client(struct gpd_session *session)
 {
 	const uint64_t gib =
-		atomic_load(&session->account.line->devices[GPD_LEDGER_PINNED].memory) >> 30;
+		atomic_load(&session->account.entry->devices[GPD_LEDGER_PINNED].memory) >> 30;
 	const uint64_t until = gp_now_ns() + (CLIENT_S + gib) * UINT64_C(1000000000);
 
 	while (!atomic_load(&session->client_is_gone) &&
@@ -172,10 +172,10 @@ report_closed(struct gpd_session *session)
 	if (session->issue.handed)
 		snprintf(handed, sizeof(handed), "; %llu launches by threads of their own",
 			 (unsigned long long)session->issue.handed);
-	gpd_ledger_summary(session->account.line, what, sizeof(what));
+	gpd_ledger_summary(session->account.entry, what, sizeof(what));
 	gpd_session_log(session, level, "closed: %s; %s%s%s", session->reason, what, gpudirect,
 			handed);
-	atomic_store(&session->account.line->logged, GPD_LOGGED_CLOSED);
+	atomic_store(&session->account.entry->logged, GPD_LOGGED_CLOSED);
 	supervisor_notify_closed(session, result, session->reason);
 }
 
@@ -290,9 +290,9 @@ gpd_session_close(struct gpd_session *session)
 	gpd_session_set_reason(session, gp_conn_error(session->conn));
 	gpd_session_set_reason(session, "the client does not read what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
-	/* Ends when the supervisor closes its line. */
-	(void)gpd_ledger_free_begin(session->account.line);
-	gpd_ledger_set_closing(session->account.ledger, session->account.line);
+	/* Ends when the supervisor closes its entry. */
+	(void)gpd_ledger_free_begin(session->account.entry);
+	gpd_ledger_set_closing(session->account.ledger, session->account.entry);
 	state_enter(session, GPD_SESSION_DRAINING);
 	close_parts(session, GPD_CLOSING_STOP);
 	close_parts(session, GPD_CLOSING_AWAIT);

@@ -7,7 +7,7 @@
 #include "server/worker/context/context.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
-#include "server/worker/copy/pieces.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
@@ -77,15 +77,15 @@ change_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, 
 static void **
 param_list(CUkernel kernel, const struct gp_bytes *params)
 {
-	size_t room = 16, count = 0, offset, size;
-	void **list = calloc(room, sizeof(*list));
+	size_t capacity = 16, count = 0, offset, size;
+	void **list = calloc(capacity, sizeof(*list));
 
 	while (list &&
 	       gpd_driver.cuKernelGetParamInfo(kernel, count, &offset, &size) == CUDA_SUCCESS) {
 		void **grown = list;
 
-		if (count + 1 == room)
-			grown = reallocarray(list, room *= 2, sizeof(*list));
+		if (count + 1 == capacity)
+			grown = reallocarray(list, capacity *= 2, sizeof(*list));
 		if (!grown || offset > params->size || size > params->size - offset) {
 			free(grown ? grown : list);
 			return NULL;
@@ -130,7 +130,7 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 		.extra = params_size ? extra : NULL,
 		.ctx = build->context,
 	};
-	struct gpd_use use;
+	struct gpd_device_kernel device_kernel;
 	CUresult result;
 	void **single = NULL;
 
@@ -138,16 +138,18 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_launch_attributes(build->session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_kernel(build->session, args->kernel, build->built->device, &use);
+		result = gpd_image_kernel(build->session, args->kernel, build->built->device,
+					  &device_kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size) ||
-	    (args->shared && args->shared > (unsigned int)gpd_image_get_dynamic(&use)))
+	if ((device_kernel.kernel->params_size != UINT32_MAX &&
+	     params_size < device_kernel.kernel->params_size) ||
+	    (args->shared && args->shared > (unsigned int)gpd_image_get_dynamic(&device_kernel)))
 		return CUDA_ERROR_INVALID_VALUE;
-	params.kern = use.kernel->driver;
-	build->built->uses.print |= use.image->uses.print;
-	build->built->uses.malloc |= use.image->uses.malloc;
-	build->built->kernel = use.kernel->name;
+	params.kern = device_kernel.kernel->driver;
+	build->built->uses.print |= device_kernel.image->uses.print;
+	build->built->uses.malloc |= device_kernel.image->uses.malloc;
+	build->built->kernel = device_kernel.kernel->name;
 	/* The driver rejects the attribute for cooperative launches if the parameters were given as
 	 * a buffer. */
 	if (config.numAttrs && params_size && (single = param_list(params.kern, &args->params))) {
@@ -184,7 +186,7 @@ chain_add(struct chain *chain, CUgraphNode node)
 }
 
 static CUresult
-add_fill_piece(void *arg, const struct gp_args_gpFill *args)
+add_fill_part(void *arg, const struct gp_args_gpFill *args)
 {
 	struct chain *chain = arg;
 	const CUDA_MEMSET_NODE_PARAMS params = {
@@ -206,7 +208,7 @@ add_fill_piece(void *arg, const struct gp_args_gpFill *args)
 }
 
 static CUresult
-add_copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
+add_copy_part(void *arg, const CUDA_MEMCPY3D *copy)
 {
 	struct chain *chain = arg;
 	CUgraphNode node;
@@ -233,7 +235,7 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_memory_check_rows(build->session, args->dst, args->pitch, bytes, args->height);
 	if (result == CUDA_SUCCESS)
-		result = gpd_pieces_of_fill(build->session, args, add_fill_piece, &chain);
+		result = gpd_registration_split_fill(build->session, args, add_fill_part, &chain);
 	*node_p = chain.node;
 	return result;
 }
@@ -247,7 +249,8 @@ add_copy(const struct build *build, const struct gp_args_gpCopyDevice *args, uin
 	CUresult result = gpd_copy_device_box(build->session, args, &params);
 
 	if (result == CUDA_SUCCESS)
-		result = gpd_pieces_of_copy(build->session, &params, add_copy_piece, &chain);
+		result =
+			gpd_registration_split_copy(build->session, &params, add_copy_part, &chain);
 	*node_p = chain.node;
 	return result;
 }
@@ -293,7 +296,7 @@ add_updatable(const struct build *build, const struct gp_graph_node *node, CUgra
 	if (!gp_graph_updatable_init(&read, node) || !build->root ||
 	    build->graph != build->root->driver)
 		return CUDA_ERROR_INVALID_VALUE;
-	updatable = gpd_graph_root_acquire_node(build->root, read.name);
+	updatable = gpd_graph_root_acquire_node(build->root, read.device_handle);
 	gp_dec_init(&dec, read.launch.data, read.launch.size);
 	gp_args_gpLaunch_decode(&dec, &args);
 	if (!updatable || !gp_dec_done(&dec))
@@ -431,10 +434,10 @@ gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p)
 bool
 gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 {
-	struct gpd_name_memory *memory = &session->handles.memory;
+	struct gpd_handle_memory *memory = &session->handles.memory;
 	bool last = false;
 
-	while (!gpd_name_memory_add(memory, bytes)) {
+	while (!gpd_handle_memory_add(memory, bytes)) {
 		if (!memory->deferred || last)
 			return false;
 		last = gpd_wait_is_empty(session);
@@ -476,7 +479,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	built = calloc(1, sizeof(*built));
 	if (!built) {
-		gpd_name_memory_remove(&session->handles.memory, bytes);
+		gpd_handle_memory_remove(&session->handles.memory, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	built->device = device;
@@ -566,7 +569,7 @@ gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *bui
 		return;
 	if (built->root)
 		gpd_graph_root_vacate(session, built->root);
-	gpd_name_memory_remove(&session->handles.memory, built->charged);
+	gpd_handle_memory_remove(&session->handles.memory, built->charged);
 	built_free(built, driver);
 }
 
@@ -581,7 +584,7 @@ built_unused(struct gpd_session *session, void *arg, CUresult result)
 	built_free(built, !gpd_driver_is_sticky(result));
 	if (rooted)
 		atomic_fetch_sub(&session->graphs->rooted_leaving, 1);
-	gpd_name_memory_complete(&session->handles.memory, charged);
+	gpd_handle_memory_complete(&session->handles.memory, charged);
 }
 
 void
@@ -595,7 +598,7 @@ gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_buil
 		gpd_graph_root_vacate(session, built->root);
 		atomic_fetch_add(&session->graphs->rooted_leaving, 1);
 	}
-	gpd_name_memory_defer(&session->handles.memory, built->charged);
+	gpd_handle_memory_defer(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, built_unused, built);
 	/* Without a marker it is destroyed at once: the driver itself defers that until running
 	 * launches have ended. */

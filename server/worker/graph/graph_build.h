@@ -28,7 +28,7 @@ struct gpd_graph_root;
 struct gpd_partition;
 struct gpd_session;
 
-/* Bytes charged to the session's name memory per node: about the device memory that a node takes.
+/* Bytes charged to the session's handle memory per node: about the device memory that a node takes.
  * On an H200, 65 executables of 32 nodes take 8 MiB. */
 #define GPD_GRAPH_NODE_COST 4096
 /* Bytes charged per edge, which both nodes store, in the graph and in its executable. */
@@ -52,7 +52,7 @@ struct gpd_graph_built {
 	/* Name of its last kernel, valid while the kernel's image is loaded; NULL: it has no
 	 * kernel. */
 	const char *kernel;
-	/* bytes charged to the session's name memory (gpd_graph_charge()) until the graph is
+	/* bytes charged to the session's handle memory (gpd_graph_charge()) until the graph is
 	 * destroyed */
 	uint64_t charged;
 };
@@ -70,11 +70,11 @@ struct gpd_graph_built {
  */
 CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p);
 
-/* Charges bytes to the session's name memory, which is host memory for handles and their objects
- * (ledger/name_memory.h). If the limit is reached and dropped graphs may still release memory,
+/* Charges bytes to the session's handle memory, which is host memory for handles and their objects
+ * (ledger/handle_memory.h). If the limit is reached and dropped graphs may still release memory,
  * blocks until a pending wait of the session has completed (gpd_wait_any(), stream/responder.h),
  * and tries again. Returns true; the charge is undone by
- * gpd_name_memory_remove(&session->handles.memory, bytes). Returns false, without charging
+ * gpd_handle_memory_remove(&session->handles.memory, bytes). Returns false, without charging
  * anything, if the limit is still reached. */
 bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 

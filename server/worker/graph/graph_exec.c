@@ -45,7 +45,7 @@ static void
 graph_drop_plan(struct gpd_session *session, struct gpd_graph *graph)
 {
 	if (graph->plan)
-		gpd_name_memory_remove(&session->handles.memory, graph->size);
+		gpd_handle_memory_remove(&session->handles.memory, graph->size);
 	free(graph->plan);
 	graph->plan = NULL;
 }
@@ -68,7 +68,7 @@ graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan,
 					 gpd_graph_partition(session, graph->context),
 					 graph->launchable, &graph->built);
 	if (result != CUDA_SUCCESS) {
-		gpd_name_memory_remove(&session->handles.memory, size);
+		gpd_handle_memory_remove(&session->handles.memory, size);
 		return result;
 	}
 	graph_drop_plan(session, graph);
@@ -96,9 +96,9 @@ graph_destroy(struct gpd_session *session, struct gpd_graph *graph)
 	free(graph);
 }
 
-/* Registers a graph without a plan under this name. */
+/* Registers a graph without a plan under this ID. */
 static CUresult
-graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
+graph_create(struct gpd_session *session, uint32_t context_id, uint32_t id,
 	     struct gpd_graph **graph_p)
 {
 	struct gpd_context *context = gpd_context_get(session, context_id);
@@ -107,7 +107,7 @@ graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	graph = gpd_session_create_object(session, GPD_KIND_GRAPH_PLAN, name, sizeof(*graph),
+	graph = gpd_session_create_object(session, GPD_KIND_GRAPH_PLAN, id, sizeof(*graph),
 					  &result);
 	if (!graph)
 		return result;
@@ -118,7 +118,7 @@ graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
 }
 
 static CUresult
-graph_make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launchable,
+graph_make(struct gpd_session *session, uint32_t context_id, uint32_t id, bool launchable,
 	   struct gpd_graph **graph_p)
 {
 	size_t size;
@@ -126,7 +126,7 @@ graph_make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool
 	CUresult result = gpd_graph_recv(session, &plan, &size);
 
 	if (result == CUDA_SUCCESS)
-		result = graph_create(session, context_id, name, graph_p);
+		result = graph_create(session, context_id, id, graph_p);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
 		return result;

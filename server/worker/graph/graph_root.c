@@ -42,9 +42,9 @@ root_destroy(struct gpd_session *session, struct gpd_graph_root *root)
 {
 	if (root->driver && gpd_device_enter(root->context->device) == CUDA_SUCCESS)
 		(void)gpd_driver.cuGraphDestroy(root->driver);
-	gpd_name_memory_remove(&session->handles.memory,
-			       root->count * HANDLE_COST +
-				       root->updatable_count * GPD_GRAPH_NODE_COST);
+	gpd_handle_memory_remove(&session->handles.memory,
+				 root->count * HANDLE_COST +
+					 root->updatable_count * GPD_GRAPH_NODE_COST);
 	gpd_partition_unref(root->partition);
 	gpd_handle_remove(&session->handles, &root->handle);
 	free(root->handles);
@@ -113,7 +113,7 @@ gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandl
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = make_handle(root, args->value, args->flags, &handle);
 	if (result != CUDA_SUCCESS) {
-		gpd_name_memory_remove(&session->handles.memory, HANDLE_COST);
+		gpd_handle_memory_remove(&session->handles.memory, HANDLE_COST);
 		return result;
 	}
 	root->handles[root->count++] = handle;
@@ -123,7 +123,7 @@ gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandl
 
 /* Makes the node updatable and returns the handle for device code. */
 static CUresult
-make_updatable(CUgraphNode node, uint64_t *name_p)
+make_updatable(CUgraphNode node, uint64_t *device_handle_p)
 {
 	CUkernelNodeAttrValue value = { .deviceUpdatableKernelNode = { .deviceUpdatable = 1 } };
 	CUresult result = gpd_driver.cuGraphKernelNodeSetAttribute(
@@ -132,13 +132,13 @@ make_updatable(CUgraphNode node, uint64_t *name_p)
 	if (result == CUDA_SUCCESS && !value.deviceUpdatableKernelNode.devNode)
 		result = gpd_driver.cuGraphKernelNodeGetAttribute(
 			node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
-	*name_p = (uintptr_t)value.deviceUpdatableKernelNode.devNode;
-	return result == CUDA_SUCCESS && *name_p == 0 ? CUDA_ERROR_NOT_SUPPORTED : result;
+	*device_handle_p = (uintptr_t)value.deviceUpdatableKernelNode.devNode;
+	return result == CUDA_SUCCESS && *device_handle_p == 0 ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
 static CUresult
 add_updatable(struct gpd_session *session, struct gpd_graph_root *root, const void *plan,
-	      size_t size, uint64_t *name_p)
+	      size_t size, uint64_t *device_handle_p)
 {
 	struct gpd_updatable *list =
 		realloc(root->updatables, (root->updatable_count + 1) * sizeof(*list));
@@ -150,9 +150,10 @@ add_updatable(struct gpd_session *session, struct gpd_graph_root *root, const vo
 	root->updatables = list;
 	result = gpd_graph_add_kernel(session, root, plan, size, &node);
 	if (result == CUDA_SUCCESS)
-		result = make_updatable(node, name_p);
+		result = make_updatable(node, device_handle_p);
 	if (result == CUDA_SUCCESS)
-		list[root->updatable_count++] = (struct gpd_updatable){ *name_p, node, false };
+		list[root->updatable_count++] =
+			(struct gpd_updatable){ *device_handle_p, node, false };
 	else if (node)
 		(void)gpd_driver.cuGraphDestroyNode(node);
 	return result;
@@ -174,12 +175,12 @@ gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *a
 	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, GPD_GRAPH_NODE_COST))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
-		uint64_t name = 0;
+		uint64_t device_handle = 0;
 
-		result = add_updatable(session, root, plan, size, &name);
-		reply->node = name;
+		result = add_updatable(session, root, plan, size, &device_handle);
+		reply->node = device_handle;
 		if (result != CUDA_SUCCESS)
-			gpd_name_memory_remove(&session->handles.memory, GPD_GRAPH_NODE_COST);
+			gpd_handle_memory_remove(&session->handles.memory, GPD_GRAPH_NODE_COST);
 	}
 	free(plan);
 	return result;
@@ -207,12 +208,12 @@ gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle)
 }
 
 struct gpd_updatable *
-gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name)
+gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t device_handle)
 {
 	for (size_t i = 0; i < root->updatable_count; i++) {
 		struct gpd_updatable *updatable = &root->updatables[i];
 
-		if (updatable->name != name || updatable->used)
+		if (updatable->device_handle != device_handle || updatable->used)
 			continue;
 		updatable->used = true;
 		return updatable;
@@ -244,13 +245,13 @@ CUresult
 gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from, size_t count,
 			  CUgraphNode to)
 {
-	size_t room = root->edge_count + count;
+	size_t capacity = root->edge_count + count;
 	CUgraphNode *froms, *tos;
 
-	froms = realloc(root->from, (room + 1) * sizeof(*froms));
+	froms = realloc(root->from, (capacity + 1) * sizeof(*froms));
 	if (froms)
 		root->from = froms;
-	tos = realloc(root->to, (room + 1) * sizeof(*tos));
+	tos = realloc(root->to, (capacity + 1) * sizeof(*tos));
 	if (tos)
 		root->to = tos;
 	if (!froms || !tos)

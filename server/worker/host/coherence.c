@@ -165,7 +165,7 @@ ranges_decode(struct gpd_session *session, struct gp_bytes bytes, struct gp_chan
 /* The lock is held, so the reply is sent at once and the next such call waits for the bandwidth
  * limit. first: the member done or writes; the replies of all three calls have the same format. */
 static void
-changes_reply(struct gpd_session *session, void *request, uint64_t first)
+changes_reply(struct gpd_session *session, void *reply_token, uint64_t first)
 {
 	struct gp_consistent_copy *consistent_copy = &session->host_memory->consistent_copy;
 	const struct gp_reply_gpHostTake reply = {
@@ -183,7 +183,7 @@ changes_reply(struct gpd_session *session, void *request, uint64_t first)
 	size = fields ? gp_enc_size(&enc) : 0;
 	gpd_account_charge_bandwidth(&session->account, size);
 	(void)gpd_session_reply_unthrottled(
-		session, (uint16_t)((uintptr_t)request >> 32), (uint32_t)(uintptr_t)request,
+		session, (uint16_t)((uintptr_t)reply_token >> 32), (uint32_t)(uintptr_t)reply_token,
 		fields ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, fields, size);
 	free(fields);
 	gp_consistent_copy_trim(consistent_copy);
@@ -216,38 +216,39 @@ gpd_host_fetch(struct gpd_session *session, struct gp_bytes bytes,
 
 /* The lock must be held. Drops ranges that are no longer mapped. */
 static void
-ranges_find_again(struct gpd_session *session, struct gpd_host_query *query)
+ranges_find_again(struct gpd_session *session, struct gpd_host_request *request)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < query->count; i++) {
-		struct gp_changes_range range = query->ranges[i];
+	for (size_t i = 0; i < request->count; i++) {
+		struct gp_changes_range range = request->ranges[i];
 
 		if (find_copies(session, &range))
-			query->ranges[count++] = range;
+			request->ranges[count++] = range;
 	}
-	query->count = count;
+	request->count = count;
 }
 
 CUresult
-gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query)
+gpd_host_request_reply(struct gpd_session *session, struct gpd_host_request *request)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 
-	ranges_find_again(session, query);
-	if (query->count > 0 && gp_consistent_copy_build(&memory->consistent_copy, query->ranges,
-							 query->count, GP_CONSISTENT_COPY_ALL) == 0)
+	ranges_find_again(session, request);
+	if (request->count > 0 &&
+	    gp_consistent_copy_build(&memory->consistent_copy, request->ranges, request->count,
+				     GP_CONSISTENT_COPY_ALL) == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	changes_reply(session, query->request, memory->writes);
+	changes_reply(session, request->reply_token, memory->writes);
 	return CUDA_SUCCESS;
 }
 
 bool
-gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query)
+gpd_host_request_has_changes(struct gpd_session *session, struct gpd_host_request *request)
 {
-	ranges_find_again(session, query);
-	for (size_t i = 0; i < query->count; i++) {
-		const struct gp_changes_range *range = &query->ranges[i];
+	ranges_find_again(session, request);
+	for (size_t i = 0; i < request->count; i++) {
+		const struct gp_changes_range *range = &request->ranges[i];
 
 		if (!gp_changes_compare_equal(range->copy, range->shadow, range->size))
 			return true;
@@ -260,21 +261,21 @@ static void
 work_done_reply(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_query *query = arg;
+	struct gpd_host_request *request = arg;
 
 	pthread_mutex_lock(&memory->copies_lock);
 	if (result == CUDA_SUCCESS)
-		result = gpd_host_query_reply(session, query);
+		result = gpd_host_request_reply(session, request);
 	pthread_mutex_unlock(&memory->copies_lock);
 	if (result != CUDA_SUCCESS)
-		gpd_wait_reply(session, query->request, result);
-	free(query);
+		gpd_wait_reply(session, request->reply_token, result);
+	free(request);
 }
 
 /* GPD_LATER: work_done_reply() will be called. */
 static CUresult
-work_wait(struct gpd_session *session, unsigned int kind, uint32_t name,
-	  struct gpd_host_query *deferred_query)
+work_wait(struct gpd_session *session, unsigned int kind, uint32_t id,
+	  struct gpd_host_request *deferred_request)
 {
 	struct gpd_context *context;
 	struct gpd_event_ref *ref;
@@ -283,20 +284,20 @@ work_wait(struct gpd_session *session, unsigned int kind, uint32_t name,
 
 	switch (kind) {
 	case GP_HOST_AFTER_STREAM:
-		return gpd_stream_await(session, name, work_done_reply, deferred_query);
+		return gpd_stream_await(session, id, work_done_reply, deferred_request);
 	case GP_HOST_AFTER_EVENT:
-		event = gpd_event_get(session, name);
+		event = gpd_event_get(session, id);
 		if (!event)
 			return CUDA_ERROR_INVALID_HANDLE;
 		ref = gpd_event_get_ref(event);
-		gpd_wait_add_event(session, ref, work_done_reply, deferred_query);
+		gpd_wait_add_event(session, ref, work_done_reply, deferred_request);
 		gpd_event_unref(ref);
 		return GPD_LATER;
 	case GP_HOST_AFTER_CONTEXT:
-		context = gpd_context_get(session, name);
+		context = gpd_context_get(session, id);
 		if (!context)
 			return CUDA_ERROR_INVALID_CONTEXT;
-		result = gpd_wait_add_all(session, context, work_done_reply, deferred_query);
+		result = gpd_wait_add_all(session, context, work_done_reply, deferred_request);
 		return result == CUDA_SUCCESS ? GPD_LATER : result;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -304,42 +305,42 @@ work_wait(struct gpd_session *session, unsigned int kind, uint32_t name,
 }
 
 static CUresult
-check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gpd_host_query *query)
+check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gpd_host_request *request)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 	uint64_t size = 0;
 	int count;
 
 	pthread_mutex_lock(&memory->copies_lock);
-	count = ranges_decode(session, bytes, query->ranges);
+	count = ranges_decode(session, bytes, request->ranges);
 	pthread_mutex_unlock(&memory->copies_lock);
 	for (int i = 0; i < count; i++)
-		size += query->ranges[i].size;
+		size += request->ranges[i].size;
 	if (count < 0 || size > GP_HOST_AFTER_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	query->count = (size_t)count;
+	request->count = (size_t)count;
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
-		      struct gpd_host_query **query_p)
+gpd_host_request_create(struct gpd_session *session, struct gp_bytes ranges,
+			struct gpd_host_request **request_p)
 {
 	size_t count = ranges.size / 16;
-	struct gpd_host_query *query;
+	struct gpd_host_request *request;
 	CUresult result;
 
 	if (!session->host_memory || count > GP_HOST_AFTER_RANGES)
 		return CUDA_ERROR_INVALID_VALUE;
-	query = calloc(1, sizeof(*query) + count * sizeof(query->ranges[0]));
-	if (!query)
+	request = calloc(1, sizeof(*request) + count * sizeof(request->ranges[0]));
+	if (!request)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	query->request = gpd_wait_request(session);
-	result = check_ranges(session, ranges, query);
+	request->reply_token = gpd_wait_request(session);
+	result = check_ranges(session, ranges, request);
 	if (result == CUDA_SUCCESS)
-		*query_p = query;
+		*request_p = request;
 	else
-		free(query);
+		free(request);
 	return result;
 }
 
@@ -347,17 +348,17 @@ CUresult
 gpd_gpHostTakeBehind(struct gpd_session *session, const struct gp_args_gpHostTakeBehind *args,
 		     struct gp_reply_gpHostTakeBehind *reply)
 {
-	struct gpd_host_query *deferred_query;
-	CUresult result = gpd_host_query_create(session, args->ranges, &deferred_query);
+	struct gpd_host_request *deferred_request;
+	CUresult result = gpd_host_request_create(session, args->ranges, &deferred_request);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = work_wait(session, args->kind, args->name, deferred_query);
+	result = work_wait(session, args->kind, args->name, deferred_request);
 	if (result == GPD_LATER)
 		return result;
 	if (result == CUDA_SUCCESS)
-		work_done_reply(session, deferred_query, CUDA_SUCCESS);
+		work_done_reply(session, deferred_request, CUDA_SUCCESS);
 	else
-		free(deferred_query);
+		free(deferred_request);
 	return result == CUDA_SUCCESS ? GPD_LATER : result;
 }

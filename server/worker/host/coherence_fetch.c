@@ -17,14 +17,14 @@
 /* Pause between two scans: at least PAUSE_NS, and PAUSE_FACTOR times the CPU time of a scan. */
 #define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
-#define QUERY_MAX_NS (GP_HOST_PENDING_MS * UINT64_C(1000000))
+#define REQUEST_MAX_NS (GP_HOST_PENDING_MS * UINT64_C(1000000))
 
 struct gpd_host_watch {
 	struct gpd_session *session;
 	pthread_t thread;
 	pthread_cond_t wanted;
 	/* Protected by the memory's copies_lock: */
-	struct gpd_host_query *pending; /* oldest first */
+	struct gpd_host_request *pending; /* oldest first */
 	unsigned int count;
 	bool over;
 };
@@ -32,23 +32,23 @@ struct gpd_host_watch {
 static void
 watch_reply_oldest(struct gpd_host_watch *watch)
 {
-	struct gpd_host_query *query = watch->pending;
+	struct gpd_host_request *request = watch->pending;
 	CUresult result;
 
-	LL_DELETE(watch->pending, query);
+	LL_DELETE(watch->pending, request);
 	watch->count--;
-	result = gpd_host_query_reply(watch->session, query);
+	result = gpd_host_request_reply(watch->session, request);
 	if (result != CUDA_SUCCESS)
-		gpd_wait_reply(watch->session, query->request, result);
-	free(query);
+		gpd_wait_reply(watch->session, request->reply_token, result);
+	free(request);
 }
 
 static bool
-query_is_due(const struct gpd_host_watch *watch, struct gpd_host_query *query)
+request_is_due(const struct gpd_host_watch *watch, struct gpd_host_request *request)
 {
-	return query->writes != watch->session->host_memory->writes ||
-	       gp_now_ns() - query->queried_ns > QUERY_MAX_NS ||
-	       gpd_host_query_has_changes(watch->session, query);
+	return request->writes != watch->session->host_memory->writes ||
+	       gp_now_ns() - request->requested_ns > REQUEST_MAX_NS ||
+	       gpd_host_request_has_changes(watch->session, request);
 }
 
 static void *
@@ -65,7 +65,7 @@ watch_run(void *arg)
 			pthread_cond_wait(&watch->wanted, lock);
 			continue;
 		}
-		if (query_is_due(watch, watch->pending))
+		if (request_is_due(watch, watch->pending))
 			watch_reply_oldest(watch);
 		pthread_mutex_unlock(lock);
 		took = (gp_thread_cpu_ns() - begin) * PAUSE_FACTOR;
@@ -99,19 +99,19 @@ gpd_gpHostTakeChanged(struct gpd_session *session, const struct gp_args_gpHostTa
 		      struct gp_reply_gpHostTakeChanged *reply)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_query *query;
-	CUresult result = gpd_host_query_create(session, args->ranges, &query);
+	struct gpd_host_request *request;
+	CUresult result = gpd_host_request_create(session, args->ranges, &request);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!memory->watch && watch_start(session) != CUDA_SUCCESS) {
-		free(query);
+		free(request);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	query->queried_ns = gp_now_ns();
+	request->requested_ns = gp_now_ns();
 	pthread_mutex_lock(&memory->copies_lock);
-	query->writes = memory->writes;
-	LL_APPEND(memory->watch->pending, query);
+	request->writes = memory->writes;
+	LL_APPEND(memory->watch->pending, request);
 	if (memory->watch->count++ == 0)
 		pthread_cond_signal(&memory->watch->wanted);
 	else if (memory->watch->count > GP_HOST_PENDING_MAX)

@@ -40,7 +40,7 @@ static struct {
 
 /* 8 MiB are registered in 0.6 ms, 64 MiB in 4 ms. */
 bool
-gpd_host_piece_parse(const char *text, uint64_t *size_p)
+gpd_host_registration_parse(const char *text, uint64_t *size_p)
 {
 	uint64_t mib = PIECE_MIB;
 	bool sound = !text || !*text || gpd_value_parse_number(text, 1, PIECE_MIB_MAX, &mib);
@@ -51,13 +51,13 @@ gpd_host_piece_parse(const char *text, uint64_t *size_p)
 
 /* Read once from the environment. */
 static uint64_t
-get_piece_size(void)
+get_registration_size(void)
 {
 	static _Atomic uint64_t known;
 	uint64_t size = atomic_load(&known);
 
 	if (!size) {
-		(void)gpd_host_piece_parse(getenv("GPUPOOL_HOST_PIECE_MIB"), &size);
+		(void)gpd_host_registration_parse(getenv("GPUPOOL_HOST_PIECE_MIB"), &size);
 		atomic_store(&known, size);
 	}
 	return size;
@@ -130,15 +130,16 @@ range_reserve(uint64_t address, uint64_t size)
 }
 
 static uint64_t
-piece_end(uint64_t address)
+registration_end(uint64_t address)
 {
-	return address / get_piece_size() * get_piece_size() + get_piece_size();
+	return address / get_registration_size() * get_registration_size() +
+	       get_registration_size();
 }
 
 uint64_t
-gpd_host_arena_room(uint64_t address)
+gpd_host_arena_get_registration_rest(uint64_t address)
 {
-	return piece_end(address) - address;
+	return registration_end(address) - address;
 }
 
 bool
@@ -147,7 +148,8 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 	uint64_t last, address;
 
 	if (arena->registered > 0) {
-		last = piece_end(arena->address + arena->registered - 1) - get_piece_size();
+		last = registration_end(arena->address + arena->registered - 1) -
+		       get_registration_size();
 		address = last > arena->address ? last : arena->address;
 		driver_unregister(gpd_address_to_pointer(address));
 		drop_arena_pages(arena, address, arena->address + arena->registered - address);
@@ -180,7 +182,7 @@ pages_populate(uint64_t address, uint64_t size)
 
 /* The device address must be the same; else the driver does not support this. */
 static CUresult
-register_piece(uint64_t address, uint64_t size)
+range_register(uint64_t address, uint64_t size)
 {
 	CUdeviceptr device = 0;
 	CUresult result = driver_register(gpd_address_to_pointer(address), size);
@@ -202,11 +204,12 @@ register_pages(struct gpd_host_arena *arena)
 
 	while (result == CUDA_SUCCESS && arena->registered < arena->size) {
 		uint64_t at = arena->address + arena->registered;
-		uint64_t size = gpd_u64_min(piece_end(at) - at, arena->size - arena->registered);
+		uint64_t size =
+			gpd_u64_min(registration_end(at) - at, arena->size - arena->registered);
 
 		result = pages_populate(at, size);
 		if (result == CUDA_SUCCESS)
-			result = register_piece(at, size);
+			result = range_register(at, size);
 		if (result == CUDA_SUCCESS)
 			arena->registered += size;
 	}

@@ -2,10 +2,10 @@
 /*
  * Arena of a session's host memory (host_space.h): a mapping of pages that kernels can access at
  * the same address as the client. An arena within the session's reserved range is mapped and
- * registered with the driver here, in pieces (8 MiB by default), because the driver blocks all
- * launches of all sessions while it registers. An arena at another address was placed by the client
- * (gpHostPlace), and is mapped by memory/memory.h; for such an arena only gpd_host_arena_free() is
- * called.
+ * registered with the driver here, in registrations of 8 MiB by default, because the driver blocks
+ * all launches of all sessions while it registers. An arena at another address was placed by the
+ * client (gpHostPlace), and is mapped by memory/memory.h; for such an arena only
+ * gpd_host_arena_free() is called.
  *
  * Life cycle: host_space.c calls gpd_host_arena_create() when the client maps memory. When the
  * client has unmapped it and the session's work is done, a job of device/quiesce_jobs.h calls
@@ -43,7 +43,7 @@ struct gpd_host_arena {
 	uint8_t *shadow;
 	/* gpd_wait_request() (stream/responder.h) of the client's unmap call, through which it is
 	 * answered */
-	void *request;
+	void *reply_token;
 	bool shared; /* the client maps the same pages; set by host_space.c */
 	/* The client may have the arena's file: unmapping also removes the pages from the file. Set
 	 * by gpd_host_arena_create(). */
@@ -58,8 +58,8 @@ struct gpd_host_arena {
  * reservation and registers it; blocks launches meanwhile. The caller has set memory, address and
  * size (multiples of the system's page size), and `shared` as the parameter; the other members are
  * zero. shared: maps a file that is passed to the client. Blocks, also for pauses of 0.3 ms between
- * pieces. Returns CUDA_SUCCESS; on failure nothing is left mapped or registered. The caller still
- * owns the arena in both cases. Undone by gpd_host_arena_shrink() and gpd_host_arena_free().
+ * registrations. Returns CUDA_SUCCESS; on failure nothing is left mapped or registered. The caller
+ * still owns the arena in both cases. Undone by gpd_host_arena_shrink() and gpd_host_arena_free().
  *
  * CUDA_ERROR_NOT_SUPPORTED: the driver uses another device address; or, with shared, the connection
  * cannot pass descriptors.
@@ -69,7 +69,7 @@ struct gpd_host_arena {
 CUresult gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena,
 			       bool shared);
 
-/* Unregisters the last registered piece, frees its pages and reserves its addresses again; the
+/* Undoes the last registration, frees its pages and reserves its addresses again; the
  * driver waits until no kernel runs, and blocks launches meanwhile. Returns true when nothing is
  * registered any more; the caller repeats the call until then. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
@@ -78,18 +78,18 @@ bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
  * their files. To be called before the process ends. Any thread. */
 void gpd_host_arena_empty_all(void);
 
-/* Returns the number of bytes from address to the end of its piece. A copy must not cross that end.
- * Pieces are aligned to their size, so the result depends on the address alone and is at least 1,
- * also for an address outside of all arenas. Any thread. */
-uint64_t gpd_host_arena_room(uint64_t address);
+/* Returns the number of bytes from address to the end of its registration. A copy must not cross
+ * that end. Registrations are aligned to their size, so the result depends on the address alone and
+ * is at least 1, also for an address outside of all arenas. Any thread. */
+uint64_t gpd_host_arena_get_registration_rest(uint64_t address);
 
 /* Frees the arena and its shadow. Nothing of it may still be registered, and it must not be in a
  * list of its memory. */
 void gpd_host_arena_free(struct gpd_host_arena *arena);
 
-/* Parses the text of GPUPOOL_HOST_PIECE_MIB and sets *size_p to the size of a piece in bytes. NULL
- * or "" means the default size. Returns false and sets the default if the value is invalid. Any
- * thread. */
-bool gpd_host_piece_parse(const char *text, uint64_t *size_p);
+/* Parses the text of GPUPOOL_HOST_PIECE_MIB and sets *size_p to the size of a registration in
+ * bytes. NULL or "" means the default size. Returns false and sets the default if the value is
+ * invalid. Any thread. */
+bool gpd_host_registration_parse(const char *text, uint64_t *size_p);
 
 #endif /* GPD_HOST_ARENA_H */

@@ -29,29 +29,29 @@
 static atomic_uint extra_arenas; /* of all sessions of the worker */
 
 /* Bytes left registered by ended sessions of a tenant: the supervisor removes their charge with the
- * session, but the driver frees them only when the device is idle. */
+ * session, but the driver frees them only when the device is nearly idle. */
 static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
 static bool
 arena_count(struct gpd_host_memory *memory)
 {
-	unsigned int had = atomic_fetch_add(&memory->had, 1);
+	unsigned int alive = atomic_fetch_add(&memory->arenas_alive, 1);
 
-	if (had < ARENAS_PART)
+	if (alive < ARENAS_PART)
 		return true;
-	if (had < GPD_HOST_ARENAS_MAX) {
+	if (alive < GPD_HOST_ARENAS_MAX) {
 		if (atomic_fetch_add(&extra_arenas, 1) < ARENAS_MORE)
 			return true;
 		(void)atomic_fetch_sub(&extra_arenas, 1);
 	}
-	(void)atomic_fetch_sub(&memory->had, 1);
+	(void)atomic_fetch_sub(&memory->arenas_alive, 1);
 	return false;
 }
 
 static void
 arena_uncount(struct gpd_host_memory *memory)
 {
-	if (atomic_fetch_sub(&memory->had, 1) > ARENAS_PART)
+	if (atomic_fetch_sub(&memory->arenas_alive, 1) > ARENAS_PART)
 		(void)atomic_fetch_sub(&extra_arenas, 1);
 }
 
@@ -145,13 +145,13 @@ gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint
 }
 
 uint64_t
-gpd_host_memory_room(const struct gpd_session *session, uint64_t address)
+gpd_host_memory_get_registration_rest(const struct gpd_session *session, uint64_t address)
 {
 	const struct gpd_host_memory *memory = session->host_memory;
 
 	if (!memory || address - memory->range.address >= memory->range.size)
 		return UINT64_MAX;
-	return gpd_host_arena_room(address);
+	return gpd_host_arena_get_registration_rest(address);
 }
 
 /* Returns the session's, which is created with the first call, or NULL. */
@@ -289,7 +289,7 @@ new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 		gpd_session_log(session, GPD_LOG_INFO,
 				"refused %llu bytes of pinned memory: it has %u pieces, and the "
 				"process is at its limit of mappings",
-				(unsigned long long)size, atomic_load(&memory->had));
+				(unsigned long long)size, atomic_load(&memory->arenas_alive));
 		free(arena);
 		return NULL;
 	}
@@ -317,8 +317,8 @@ arena_add(struct gpd_session *session, uint64_t address, uint64_t size, bool sha
 static bool
 fits_left(const struct gpd_account *account)
 {
-	return atomic_load(&left_bytes[account->line->tenant]) <=
-	       gpd_ledger_headroom(account->ledger, account->line, GPD_LEDGER_PINNED, 0).left;
+	return atomic_load(&left_bytes[account->entry->tenant]) <=
+	       gpd_ledger_headroom(account->ledger, account->entry, GPD_LEDGER_PINNED, 0).left;
 }
 
 static CUresult
@@ -443,7 +443,7 @@ arena_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_host_arena *arena = arg;
 
-	gpd_wait_reply(session, arena->request, result);
+	gpd_wait_reply(session, arena->reply_token, result);
 	gpd_quiesce_jobs_add(drop_arena, arena);
 }
 
@@ -457,7 +457,7 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	if (!arena || arena->address != args->address || arena->size != args->size || arena->placed)
 		return CUDA_ERROR_INVALID_VALUE;
 	arena_delist(memory, arena);
-	arena->request = gpd_wait_request(session);
+	arena->reply_token = gpd_wait_request(session);
 	pthread_mutex_lock(&memory->lock);
 	LL_PREPEND(memory->leaving, arena);
 	pthread_mutex_unlock(&memory->lock);
@@ -483,7 +483,7 @@ gpd_host_memory_destroy(struct gpd_session *session)
 	session->host_memory = NULL;
 	pthread_mutex_lock(&memory->lock);
 	memory->session = NULL;
-	memory->tenant = session->account.line->tenant;
+	memory->tenant = session->account.entry->tenant;
 	for (size_t i = 0; i < count; i++) {
 		if (!arenas[i]->placed)
 			LL_PREPEND(memory->leaving, arenas[i]);

@@ -3,12 +3,13 @@
  * Host memory of a session: memory that its kernels can access at the client's addresses
  * (docs/host-memory.md). It consists of a reserved range of this process's addresses and of arenas
  * (host_arena.h), which are mappings registered with the driver. Arenas are in the range, where
- * they are registered in pieces, or at other addresses where the client has placed them
- * (gpHostPlace). A copy must not cross from one piece to the next (copy/pieces.h).
+ * they are registered in several registrations, or at other addresses where the client has placed
+ * them (gpHostPlace). A copy must not cross from one registration to the next
+ * (copy/registration_split.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
- * thread of quiesce_jobs.h when the device is idle. The range is freed with its last arena, which
- * may outlive the session.
+ * thread of quiesce_jobs.h when the device is nearly idle. The range is freed with its last arena,
+ * which may outlive the session.
  *
  * Ownership: session->host_memory until the session's end, then the remaining arenas.
  * Threads: executor only, unless noted.
@@ -44,9 +45,9 @@ void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *rang
 /* Returns whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Returns the number of bytes from address to the end of its piece; UINT64_MAX if the address is
- * not in the session's range and therefore has no pieces. */
-uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
+/* Returns the number of bytes from address to the end of its registration; UINT64_MAX if the
+ * address is not in the session's range and therefore has no registrations. */
+uint64_t gpd_host_memory_get_registration_rest(const struct gpd_session *session, uint64_t address);
 
 /*
  * Prepares to add host memory at an address outside of the session's range, which the caller maps

@@ -4,12 +4,14 @@
  * coherence.c and coherence_fetch.c, which synchronize it with the client's copy.
  *
  * Words: a consistent copy consists of the changed parts of some ranges, in an order in which an
- * observer that sees a flag also finds the data written before the flag
- * (protocol/host_consistent_copy.h). A request is a call of the client for a consistent copy.
+ * observer that sees a flag also finds the data written before the flag. A run is a range of
+ * changed words (for both see protocol/host_consistent_copy.h). A shadow is the content of an arena
+ * on which both ends have agreed (host_arena.h). A request is a call of the client for a consistent
+ * copy.
  * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
  * copies_lock protects the members that the responder and the watch thread (coherence_fetch.h) also
  * use. Lock order: copies_lock and lock are not held together.
- * Errors: CUresult; GPD_LATER if the reply has been or will be sent.
+ * Errors: CUresult; GPD_LATER (session/session.h) if the reply has been or will be sent.
  */
 #ifndef GPD_HOST_SPACE_INTERNAL_H
 #define GPD_HOST_SPACE_INTERNAL_H
@@ -32,13 +34,13 @@ struct gpd_session;
 /* A request for a consistent copy that is answered later: when work is done, or when something has
  * changed. Owned by its creator, then by the wait (stream/responder.h) or the watch thread that
  * answers it; freed with free(). */
-struct gpd_host_query {
-	struct gpd_host_query *next; /* in the watch thread's list */
-	/* gpd_wait_request() of the call, through which it is answered */
-	void *request;
+struct gpd_host_request {
+	struct gpd_host_request *next; /* in the watch thread's list */
+	/* token of the call's reply, from gpd_wait_request() (stream/responder.h) */
+	void *reply_token;
 	/* gpd_host_memory.writes, and gp_now_ns() in nanoseconds, at the time of the request. Set
 	 * and used by coherence_fetch.c; else 0. */
-	uint64_t writes, queried_ns;
+	uint64_t writes, requested_ns;
 	size_t count; /* length of ranges */
 	struct gp_changes_range ranges[];
 };
@@ -57,7 +59,7 @@ struct gpd_host_memory {
 	struct gpd_host_arena **arenas;
 	size_t count; /* number of mapped arenas; changed as the list */
 	/* Number of mapped arenas and of unmapped arenas that are not freed yet. */
-	atomic_uint had;
+	atomic_uint arenas_alive;
 	/* Buffers in which consistent copies are built. Its member `merges` is set by
 	 * gpHostMerge. */
 	struct gp_consistent_copy consistent_copy;
@@ -94,19 +96,19 @@ CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes bytes,
 			enum gp_consistent_copy_part part);
 
 /* Creates a request for these ranges, an encoded array from the client, unchecked. Returns
- * CUDA_SUCCESS and sets *query_p, which the caller owns; CUDA_ERROR_INVALID_VALUE if the session
+ * CUDA_SUCCESS and sets *request_p, which the caller owns; CUDA_ERROR_INVALID_VALUE if the session
  * has no host memory, a range is not mapped or has no memory for its shadow, or the ranges exceed
  * GP_HOST_AFTER_RANGES in number or GP_HOST_AFTER_MAX (protocol/host_changes.h) in total size; or
  * CUDA_ERROR_OUT_OF_MEMORY. Acquires copies_lock. Executor only. */
-CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
-			       struct gpd_host_query **query_p);
+CUresult gpd_host_request_create(struct gpd_session *session, struct gp_bytes ranges,
+				 struct gpd_host_request **request_p);
 /* Replies to the request with all changes so far. Drops ranges from the request that are no longer
  * mapped. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY if nothing was sent, and the caller
  * replies with the error. The caller still owns the request. copies_lock must be held. */
-CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
+CUresult gpd_host_request_reply(struct gpd_session *session, struct gpd_host_request *request);
 /* Returns whether a scan of the memory finds a change in the request's ranges. Drops ranges from
  * the request that are no longer mapped. copies_lock must be held. */
-bool gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query);
+bool gpd_host_request_has_changes(struct gpd_session *session, struct gpd_host_request *request);
 
 /* Returns whether the bytes, whose address and size come from the client unchecked, are within the
  * session's range; if not, reports a violation, which ends the session. Executor only. */

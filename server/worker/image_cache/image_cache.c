@@ -77,7 +77,7 @@ static void
 idle_unlink(struct gpd_blob *blob)
 {
 	DL_DELETE(cache.unused, blob);
-	cache.idle -= blob->name.size;
+	cache.idle -= blob->key.size;
 	cache.idle_count--;
 }
 
@@ -85,7 +85,7 @@ static void
 idle_link(struct gpd_blob *blob)
 {
 	DL_APPEND(cache.unused, blob);
-	cache.idle += blob->name.size;
+	cache.idle += blob->key.size;
 	cache.idle_count++;
 }
 
@@ -118,8 +118,8 @@ blob_create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 
 	if (!blob)
 		return NULL;
-	memcpy(blob->name.sha256, sha256, GPD_SHA256_SIZE);
-	HASH_ADD(hh, cache.blobs, name.sha256, GPD_SHA256_SIZE, blob);
+	memcpy(blob->key.sha256, sha256, GPD_SHA256_SIZE);
+	HASH_ADD(hh, cache.blobs, key.sha256, GPD_SHA256_SIZE, blob);
 	return blob;
 }
 
@@ -249,7 +249,7 @@ blob_insert(const struct gpd_image_uploader *uploader, const uint8_t *sha256, vo
 	fresh = blob && !blob->bytes;
 	if (fresh) {
 		blob->bytes = bytes;
-		blob->name.size = size;
+		blob->key.size = size;
 		blob->image = image;
 		blob->image_error = error;
 		blob->error_text = error == -EBADMSG ? strdup(gp_image_get_error()) : NULL;
@@ -274,7 +274,7 @@ blob_insert(const struct gpd_image_uploader *uploader, const uint8_t *sha256, vo
 static struct gpd_blob *
 blob_acquire(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 {
-	if (blob->name.size != size)
+	if (blob->key.size != size)
 		return NULL;
 	if (!blob->refs++)
 		idle_unlink(blob);
@@ -282,12 +282,12 @@ blob_acquire(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 }
 
 static struct gpd_blob *
-blob_read_disk(const struct gpd_image_name *name, const struct gpd_image_uploader *uploader)
+blob_read_disk(const struct gpd_image_key *key, const struct gpd_image_uploader *uploader)
 {
-	void *bytes = gpd_image_disk_read(name, get_tenant(uploader));
+	void *bytes = gpd_image_disk_read(key, get_tenant(uploader));
 	bool new;
 
-	return bytes ? blob_insert(uploader, name->sha256, bytes, name->size, &new) : NULL;
+	return bytes ? blob_insert(uploader, key->sha256, bytes, key->size, &new) : NULL;
 }
 
 static bool
@@ -319,39 +319,39 @@ blob_wait(const uint8_t *sha256, struct gpd_image_uploader *uploader, const _Ato
 }
 
 struct gpd_blob *
-gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader *uploader,
+gpd_image_cache_get(const struct gpd_image_key *key, struct gpd_image_uploader *uploader,
 		    const _Atomic bool *given_up)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
 	upload_abandon(uploader);
-	blob = blob_wait(name->sha256, uploader, given_up);
+	blob = blob_wait(key->sha256, uploader, given_up);
 	if (blob && blob->bytes && is_owner(blob, uploader)) {
-		blob = blob_acquire(blob, name->size);
+		blob = blob_acquire(blob, key->size);
 		pthread_mutex_unlock(&cache.lock);
 		return blob;
 	}
 	/* Other sessions of the tenant now wait for this uploader. */
 	if (!blob)
-		blob = blob_create(name->sha256);
+		blob = blob_create(key->sha256);
 	if (blob && !blob->bytes && (!blob->uploader || is_same_tenant(blob->uploader, uploader))) {
 		blob_set_uploader(blob, uploader);
 		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
-	return blob_read_disk(name, uploader);
+	return blob_read_disk(key, uploader);
 }
 
 struct gpd_blob *
-gpd_image_cache_find(const struct gpd_image_name *name)
+gpd_image_cache_find(const struct gpd_image_key *key)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
-	blob = blob_find(name->sha256);
+	blob = blob_find(key->sha256);
 	if (blob && blob->bytes)
-		blob = blob_acquire(blob, name->size);
+		blob = blob_acquire(blob, key->size);
 	else
 		blob = NULL;
 	pthread_mutex_unlock(&cache.lock);
@@ -363,7 +363,7 @@ output_write(void *arg)
 {
 	struct output *output = arg;
 
-	gpd_image_disk_write(&output->blob->name, output->tenant, output->blob->bytes);
+	gpd_image_disk_write(&output->blob->key, output->tenant, output->blob->bytes);
 	gpd_blob_unref(output->blob);
 	pthread_mutex_lock(&cache.lock);
 	DL_DELETE(cache.outputs, output);

@@ -42,8 +42,8 @@ struct gpd_image_uploader;
 /* A blob. */
 struct gpd_blob {
 	/* Constant while there is a reference. */
-	struct gpd_image_name name; /* hash and size; size 0: the bytes have not arrived */
-	struct gp_image *image;     /* the parsed image; NULL: the bytes are not a valid one */
+	struct gpd_image_key key; /* hash and size; size 0: the bytes have not arrived */
+	struct gp_image *image;   /* the parsed image; NULL: the bytes are not a valid one */
 	/* reason for that (errors of gp_image_open() and gp_image_check_code()); 0: valid */
 	int image_error;
 	char *error_text;           /* text of the error -EBADMSG; NULL: none */
@@ -59,10 +59,10 @@ struct gpd_blob {
 	struct gpd_blob *prev, *next;  /* list of blobs without a reference */
 };
 
-/* Limits of the cache in bytes. */
+/* Limits of the cache in bytes. There are also at most 16384 blobs without a reference. */
 struct gpd_image_cache_limits {
-	uint64_t memory; /* of the blobs without a reference */
-	uint64_t disk;   /* of the files on disk */
+	uint64_t memory; /* of the blobs without a reference; default: 128 MiB */
+	uint64_t disk;   /* of the files on disk; default: 1 GiB */
 };
 
 /* An uploader: a session, as the provider of the bytes of one image at a time. The session owns it.
@@ -80,10 +80,10 @@ struct gpd_image_uploader {
 	uint64_t waited_ns; /* total nanoseconds for which it waited for other uploaders */
 };
 
-/* Time limits in nanoseconds. stall_ns: an upload without progress for this time counts as stalled,
- * and other sessions no longer wait for it. wait_ns: maximum total time for which a session waits
- * for other uploaders, so that an uploader that repeatedly announces bytes cannot delay it
- * forever. */
+/* Time limits in nanoseconds, changed only by tests. stall_ns (2 s): an upload without progress for
+ * this time counts as stalled, and other sessions no longer wait for it. wait_ns (10 s): maximum
+ * total time for which a session waits for other uploaders, so that an uploader that repeatedly
+ * announces bytes cannot delay it forever. */
 extern uint64_t gpd_image_cache_stall_ns, gpd_image_cache_wait_ns;
 
 /* Sets the limits (NULL: the defaults) and opens the folder of the disk cache. dir: its path; NULL:
@@ -108,14 +108,14 @@ void gpd_image_cache_stop(void);
  * bytes or is about to, if an image of another size has this hash, or if memory is exhausted; the
  * caller does the same in these cases.
  */
-struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
+struct gpd_blob *gpd_image_cache_get(const struct gpd_image_key *key,
 				     struct gpd_image_uploader *uploader,
 				     const _Atomic bool *given_up);
 
 /* Returns a reference to the blob if its bytes are in memory and of this size, else NULL. Does not
  * wait. Does not check the tenant: to be called only for an image that the caller's tenant has
  * loaded before. */
-struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
+struct gpd_blob *gpd_image_cache_find(const struct gpd_image_key *key);
 
 /* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
  * provides none. */

@@ -113,12 +113,12 @@ gpd_image_disk_start(const char *dir, uint64_t limit)
 }
 
 static bool
-get_file(const struct gpd_image_name *name, const char *tenant, char file[NAME_SIZE])
+get_file(const struct gpd_image_key *key, const char *tenant, char file[NAME_SIZE])
 {
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	uint8_t found[EVP_MAX_MD_SIZE];
 	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
-		    EVP_DigestUpdate(digest, name->sha256, GPD_SHA256_SIZE) == 1 &&
+		    EVP_DigestUpdate(digest, key->sha256, GPD_SHA256_SIZE) == 1 &&
 		    EVP_DigestUpdate(digest, tenant, strlen(tenant)) == 1 &&
 		    EVP_DigestFinal_ex(digest, found, NULL) == 1;
 
@@ -145,31 +145,31 @@ move_all(int fd, uint8_t *bytes, size_t size, bool in)
 }
 
 static bool
-has_hash(const void *bytes, const struct gpd_image_name *name)
+has_hash(const void *bytes, const struct gpd_image_key *key)
 {
 	uint8_t found[EVP_MAX_MD_SIZE];
 
-	return EVP_Digest(bytes, name->size, found, NULL, EVP_sha256(), NULL) == 1 &&
-	       !memcmp(found, name->sha256, GPD_SHA256_SIZE);
+	return EVP_Digest(bytes, key->size, found, NULL, EVP_sha256(), NULL) == 1 &&
+	       !memcmp(found, key->sha256, GPD_SHA256_SIZE);
 }
 
 void *
-gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant)
+gpd_image_disk_read(const struct gpd_image_key *key, const char *tenant)
 {
 	char file[NAME_SIZE];
 	struct stat status;
 	void *bytes = NULL;
 	int fd;
 
-	if (disk.dir < 0 || !get_file(name, tenant, file))
+	if (disk.dir < 0 || !get_file(key, tenant, file))
 		return NULL;
 	fd = openat(disk.dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
 	/* A file of another size stays: the client's size may be the wrong one. */
-	if (fstat(fd, &status) == 0 && (uint64_t)status.st_size == name->size)
-		bytes = gpd_image_bytes_alloc(name->size);
-	if (bytes && (move_all(fd, bytes, name->size, true) || !has_hash(bytes, name))) {
+	if (fstat(fd, &status) == 0 && (uint64_t)status.st_size == key->size)
+		bytes = gpd_image_bytes_alloc(key->size);
+	if (bytes && (move_all(fd, bytes, key->size, true) || !has_hash(bytes, key))) {
 		unlinkat(disk.dir, file, 0);
 		free(bytes);
 		bytes = NULL;
@@ -333,19 +333,19 @@ try_make_room(uint64_t size)
 }
 
 void
-gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes)
+gpd_image_disk_write(const struct gpd_image_key *key, const char *tenant, const void *bytes)
 {
 	char file[NAME_SIZE];
 	bool due;
 
-	if (disk.dir < 0 || name->size > disk.limit || !get_file(name, tenant, file))
+	if (disk.dir < 0 || key->size > disk.limit || !get_file(key, tenant, file))
 		return;
-	if (!has_room(name->size))
-		try_make_room(name->size);
-	if (!has_room(name->size))
+	if (!has_room(key->size))
+		try_make_room(key->size);
+	if (!has_room(key->size))
 		return;
-	put_file(file, bytes, name->size);
-	due = atomic_fetch_sub(&disk.bytes_left, (int64_t)name->size) <= (int64_t)name->size;
+	put_file(file, bytes, key->size);
+	due = atomic_fetch_sub(&disk.bytes_left, (int64_t)key->size) <= (int64_t)key->size;
 	due = atomic_fetch_sub(&disk.files_left, 1) <= 1 || due;
 	/* Other writers may have used the same room. */
 	if (due || !has_room(0))

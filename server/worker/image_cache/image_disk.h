@@ -18,7 +18,7 @@
 #define GPD_SHA256_SIZE 32
 
 /* Identity of an image: hash and size in bytes of its content. */
-struct gpd_image_name {
+struct gpd_image_key {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	uint64_t size;
 };
@@ -39,17 +39,17 @@ bool gpd_image_disk_start(const char *dir, uint64_t limit);
  * caller frees them with free(). NULL: the folder does not contain the image for this tenant, the
  * file cannot be read, or memory is exhausted. A file of the right size that cannot be read or has
  * other bytes is deleted. */
-void *gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant);
+void *gpd_image_disk_read(const struct gpd_image_key *key, const char *tenant);
 
 /* Maximum number of files in the folder; changed only by tests. */
 extern unsigned int gpd_image_disk_files_max;
 
-/* Writes the image, of name->size bytes, unless it is larger than the limit. The file appears
+/* Writes the image, of key->size bytes, unless it is larger than the limit. The file appears
  * complete, by a rename, or not at all. tenant: as for gpd_image_disk_read(). Deletes the least
  * recently used files when the folder exceeds its limits or the file system is nearly full; writes
  * nothing while it stays nearly full. The folder is scanned only once in many writes, so it may
  * meanwhile exceed a limit, by about a sixteenth of the bytes or a quarter of the files. */
-void gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes);
+void gpd_image_disk_write(const struct gpd_image_key *key, const char *tenant, const void *bytes);
 
 /* Returns the bytes of a file system of this size that the cache leaves free: a tenth, at most 1
  * GiB. */

@@ -49,7 +49,7 @@ static void
 allowance_report(const struct gpd_session *session, int device,
 		 const struct device_allowance *device_allowance)
 {
-	gpd_ledger_set_allowance(session->account.ledger, session->account.line, device,
+	gpd_ledger_set_allowance(session->account.ledger, session->account.entry, device,
 				 device_allowance->bytes, device_allowance->backed);
 }
 
@@ -119,7 +119,7 @@ allowance_add(struct gpd_session *session, struct device_allowance *device_allow
 	/* Before the charge, so that the memory never counts as in use. */
 	device_allowance->bytes += size;
 	allowance_report(session, device, device_allowance);
-	charged = gpd_ledger_charge(account->ledger, account->line, device, size);
+	charged = gpd_ledger_charge(account->ledger, account->entry, device, size);
 	covered = charged && allowance_back(device_allowance, device, least);
 	if (!covered) {
 		device_allowance->bytes -= size;
@@ -150,7 +150,7 @@ device_get_room(struct gpd_session *session, int device,
 		return 0;
 	available += allowance_get_excess(device_allowance);
 	return gpd_u64_min(available,
-			   gpd_ledger_headroom(account->ledger, account->line, device, 0).left);
+			   gpd_ledger_headroom(account->ledger, account->entry, device, 0).left);
 }
 
 static uint64_t

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct gpd_memory_export {
-	struct gpd_handle name;
+	struct gpd_handle handle;
 	struct gpd_ipc_export ipc_export;
 	int device;
 	struct gpd_shared_physical *shared; /* NULL: a pool, which has no memory itself */
@@ -46,9 +46,9 @@ export_describe(const struct gpd_session *session, struct gpd_memory_export *mem
 	return CUDA_SUCCESS;
 }
 
-/* Creates an export as described, under a name. */
+/* Creates an export as described, under an ID. */
 static CUresult
-memory_export(struct gpd_session *session, const struct gpd_memory_export *what, uint32_t name,
+memory_export(struct gpd_session *session, const struct gpd_memory_export *what, uint32_t id,
 	      struct gp_bytes *handle_p)
 {
 	struct gpd_memory_export *made = malloc(sizeof(*made));
@@ -62,14 +62,14 @@ memory_export(struct gpd_session *session, const struct gpd_memory_export *what,
 		free(made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = gpd_session_add_handle(session, GPD_KIND_SHARE, name, &made->name);
+	result = gpd_session_add_handle(session, GPD_KIND_SHARE, id, &made->handle);
 	if (result != CUDA_SUCCESS) {
 		export_drop(session, made);
 		return result;
 	}
 	result = export_describe(session, made, handle_p);
 	if (result != CUDA_SUCCESS) {
-		gpd_handle_remove(&session->handles, &made->name);
+		gpd_handle_remove(&session->handles, &made->handle);
 		export_drop(session, made);
 	}
 	return result;
@@ -77,13 +77,13 @@ memory_export(struct gpd_session *session, const struct gpd_memory_export *what,
 
 /* Adds a reference to the memory. */
 static CUresult
-export_create_memory(struct gpd_session *session, struct gpd_memory_export *what, uint32_t name,
+export_create_memory(struct gpd_session *session, struct gpd_memory_export *what, uint32_t id,
 		     struct gp_bytes *handle_p)
 {
 	if (!what->shared)
 		return CUDA_ERROR_INVALID_VALUE;
 	what->device = what->shared->device;
-	return memory_export(session, what, name, handle_p);
+	return memory_export(session, what, id, handle_p);
 }
 
 CUresult
@@ -147,7 +147,7 @@ gpd_gpUnshare(struct gpd_session *session, const struct gp_args_gpUnshare *args)
 
 	if (!memory_export)
 		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_handle_remove(&session->handles, &memory_export->name);
+	gpd_handle_remove(&session->handles, &memory_export->handle);
 	export_drop(session, memory_export);
 	return CUDA_SUCCESS;
 }
@@ -159,7 +159,7 @@ gpd_memory_exports_destroy(struct gpd_session *session)
 	uint32_t at = 0;
 
 	while ((memory_export = gpd_handle_next(&session->handles, GPD_KIND_SHARE, &at))) {
-		gpd_handle_remove(&session->handles, &memory_export->name);
+		gpd_handle_remove(&session->handles, &memory_export->handle);
 		export_drop(session, memory_export);
 	}
 }
@@ -180,7 +180,7 @@ export_check(const struct gpd_session *session, const struct gpd_ipc_export *off
 	const struct gpd_memory_export *memory_export = offer->thing;
 	CUresult result;
 
-	if (offer->kind == GP_IPC_MEMORY && offer->line == session->account.line)
+	if (offer->kind == GP_IPC_MEMORY && offer->entry == session->account.entry)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	result = export_check_device(session, memory_export, device);
 	if (result != CUDA_SUCCESS)
@@ -188,7 +188,7 @@ export_check(const struct gpd_session *session, const struct gpd_ipc_export *off
 	return memory_export->shared->size == size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Finds the pool that the handle names, and its number. */
+/* Finds the pool that the handle refers to, and its number. */
 static CUresult
 find_pool_locked(const struct gpd_session *session, const struct gp_bytes *handle, int device,
 		 uint32_t *number_p, const char **why_p) GP_LOCKED(gpd_ipc_exports_lock)
@@ -253,7 +253,7 @@ shared_acquire(struct gpd_session *session, const struct wanted *wanted,
 	return result;
 }
 
-/* place: the address for it, or (GP_IPC_PHYSICAL) its name. */
+/* place: the address for it, or (GP_IPC_PHYSICAL) its ID. */
 static CUresult
 open_memory(struct gpd_session *session, const struct wanted *wanted, uint64_t place)
 {

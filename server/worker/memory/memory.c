@@ -47,7 +47,7 @@ chunk_set_access(const struct gpd_chunk *chunk, uint32_t devices)
 
 	if (chunk->host)
 		access[count++] = (CUmemAccessDesc){
-			.location = gpd_physical_host(chunk->device),
+			.location = gpd_physical_get_host_location(chunk->device),
 			.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 		};
 	for (int i = 0; i < gpd_devices.count; i++) {
@@ -246,16 +246,16 @@ gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent)
 static bool
 chunk_room(struct gpd_memory *memory)
 {
-	size_t count = memory->room ? memory->room * 2 : 64;
+	size_t count = memory->capacity ? memory->capacity * 2 : 64;
 	struct gpd_chunk *chunks;
 
-	if (memory->count < memory->room)
+	if (memory->count < memory->capacity)
 		return true;
 	chunks = realloc(memory->chunks, count * sizeof(*chunks));
 	if (!chunks)
 		return false;
 	memory->chunks = chunks;
-	memory->room = count;
+	memory->capacity = count;
 	return true;
 }
 
@@ -331,7 +331,7 @@ gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 		.address = address,
 		.size = size,
 		.device = physical->device,
-		.handle = physical->handle,
+		.handle = physical->allocation,
 		.physical = physical,
 	};
 	CUresult result = chunk_add(session, &chunk);
@@ -430,7 +430,7 @@ gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *a
 				  : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result == CUDA_SUCCESS &&
-	    !gpd_ledger_charge(account->ledger, account->line, args->device, args->size))
+	    !gpd_ledger_charge(account->ledger, account->entry, args->device, args->size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		return result;

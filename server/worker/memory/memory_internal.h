@@ -44,7 +44,7 @@ struct gpd_leaving {
 	struct gpd_leaving *next; /* list gpd_memory.leaving; lock */
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
-	uint32_t leave; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
+	uint32_t free_epoch; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
 	/* its last use cannot be detected, because the GPU contexts are lost; executor only */
 	bool wedged;
 };
@@ -56,8 +56,8 @@ struct gpd_memory {
 	struct gpd_session *session;
 	/* Mappings, sorted by address; allocated; NULL before the first one. */
 	struct gpd_chunk *chunks;
-	size_t count; /* number of chunks */
-	size_t room;  /* capacity of `chunks` */
+	size_t count;    /* number of chunks */
+	size_t capacity; /* of `chunks`, in elements */
 	/* Additional address ranges; size 0: a free entry. */
 	struct gpd_range reserved[RESERVED_MAX];
 	struct gpd_extent *extents;                   /* open extents (memory.h), list (utlist) */

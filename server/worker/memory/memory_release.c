@@ -77,7 +77,7 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 				 leaving->chunk.size);
 	else if (last)
 		gpd_physical_finish(memory->session, physical);
-	gpd_ledger_free_end(memory->session->account.line, leaving->leave);
+	gpd_ledger_free_end(memory->session->account.entry, leaving->free_epoch);
 	free(leaving);
 }
 
@@ -103,9 +103,10 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (memory->chunks[i].host)
 		gpd_host_memory_displace(session, args->address);
-	*leaving = (struct gpd_leaving){ .memory = memory,
-					 .chunk = memory->chunks[i],
-					 .leave = gpd_ledger_free_begin(session->account.line) };
+	*leaving =
+		(struct gpd_leaving){ .memory = memory,
+				      .chunk = memory->chunks[i],
+				      .free_epoch = gpd_ledger_free_begin(session->account.entry) };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
 	memory->count--;
@@ -123,8 +124,8 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	return result;
 }
 
-/* Bytes that the driver gets back with this chunk. Physical memory that was released is freed with
- * its last mapping. */
+/* Bytes that the driver gets back with this chunk. Physical memory that was released is freed when
+ * the last of its mappings has been unmapped. */
 static uint64_t
 leaving_part(const struct gpd_chunk *chunk)
 {
@@ -228,13 +229,13 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
-	cached = gpd_ledger_reclaimable(session->account.ledger, session->account.line,
+	cached = gpd_ledger_reclaimable(session->account.ledger, session->account.entry,
 					args->device);
 	available += leaving + arrays_get_leaving_size(session->memory, NULL, args->device) +
 		     gpd_allowance_get_excess(session, args->device) + cached.of_device;
 	if (available > total)
 		available = total;
-	quota = gpd_ledger_headroom(session->account.ledger, session->account.line, args->device,
+	quota = gpd_ledger_headroom(session->account.ledger, session->account.entry, args->device,
 				    cached.of_tenant);
 	if (quota.left < quota.max)
 		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
@@ -253,7 +254,7 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 		return CUDA_ERROR_INVALID_VALUE;
 	/* If GPD_CACHE_EMPTY was not set, the client has been requested to return its cache and has
 	 * yet to report that. */
-	(void)atomic_compare_exchange_strong(&session->account.line->cache_state, &nothing,
+	(void)atomic_compare_exchange_strong(&session->account.entry->cache_state, &nothing,
 					     GPD_CACHE_FILLED);
 	return GPD_LATER;
 }
@@ -263,14 +264,14 @@ gpd_gpMemoryCountKept(struct gpd_session *session, const struct gp_args_gpMemory
 {
 	if (!gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	atomic_store(&session->account.line->devices[args->device].cached, args->bytes);
+	atomic_store(&session->account.entry->devices[args->device].cached, args->bytes);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
-	gpd_ledger_set_cached(session->account.ledger, session->account.line,
+	gpd_ledger_set_cached(session->account.ledger, session->account.entry,
 			      atomic_load(&session->send.keep_request) != 0);
 	return CUDA_SUCCESS;
 }

@@ -88,7 +88,7 @@ gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *han
 }
 
 CUmemLocation
-gpd_physical_host(int device)
+gpd_physical_get_host_location(int device)
 {
 	int node = 0;
 
@@ -102,7 +102,7 @@ gpd_physical_obtain_host(uint64_t size, int device, CUmemGenericAllocationHandle
 {
 	const CUmemAllocationProp property = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = gpd_physical_host(device),
+		.location = gpd_physical_get_host_location(device),
 	};
 	CUresult result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
 
@@ -154,14 +154,15 @@ static CUresult
 physical_obtain(struct gpd_session *session, struct gpd_physical *physical,
 		gpd_physical_obtain_fn *obtain, bool granted)
 {
-	CUresult result = granted ? gpd_allowance_obtain_memory(session, physical->device,
-								physical->size, &physical->handle)
-				  : obtain(physical->size, physical->device, &physical->handle);
+	CUresult result =
+		granted ? gpd_allowance_obtain_memory(session, physical->device, physical->size,
+						      &physical->allocation)
+			: obtain(physical->size, physical->device, &physical->allocation);
 	uint64_t until = 0;
 
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	       gpd_memory_wait(session, physical->device, &until))
-		result = obtain(physical->size, physical->device, &physical->handle);
+		result = obtain(physical->size, physical->device, &physical->allocation);
 	return result;
 }
 
@@ -170,28 +171,28 @@ static CUresult
 prepare_tiles(struct gpd_session *session, struct gpd_physical *physical)
 {
 	physical->zeroed = physical->size;
-	physical->shared = gpd_shared_physical_create(&session->account, physical->handle,
+	physical->shared = gpd_shared_physical_create(&session->account, physical->allocation,
 						      physical->size, physical->device);
 	return physical->shared ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult
-physical_add_handle(struct gpd_session *session, struct gpd_physical *physical, uint32_t name)
+physical_add_handle(struct gpd_session *session, struct gpd_physical *physical, uint32_t id)
 {
-	int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, name, &physical->name);
+	int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, id, &physical->handle);
 	CUresult result;
 
 	if (r)
 		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 	result = physical->tiles ? prepare_tiles(session, physical) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS)
-		gpd_handle_remove(&session->handles, &physical->name);
+		gpd_handle_remove(&session->handles, &physical->handle);
 	return result;
 }
 
 /* obtain: NULL for memory that is mapped, or makes the memory of a tile pool. */
 static CUresult
-physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int device,
+physical_create(struct gpd_session *session, uint32_t id, uint64_t size, int device,
 		gpd_physical_obtain_fn *obtain, bool granted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
@@ -210,9 +211,9 @@ physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int d
 	physical->tiles = obtain != NULL;
 	result = physical_obtain(session, physical, obtain ? obtain : gpd_physical_obtain, granted);
 	if (result == CUDA_SUCCESS) {
-		result = physical_add_handle(session, physical, name);
+		result = physical_add_handle(session, physical, id);
 		if (result != CUDA_SUCCESS)
-			(void)gpd_driver.cuMemRelease(physical->handle);
+			(void)gpd_driver.cuMemRelease(physical->allocation);
 	}
 	if (result != CUDA_SUCCESS)
 		free(physical);
@@ -239,16 +240,16 @@ gpd_gpMemoryMake(struct gpd_session *session, const struct gp_args_gpMemoryMake 
 }
 
 CUresult
-gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
-			      int device, gpd_physical_obtain_fn *obtain)
+gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t id, uint64_t size, int device,
+			      gpd_physical_obtain_fn *obtain)
 {
-	return physical_create(session, memory, size, device, obtain, false);
+	return physical_create(session, id, size, device, obtain, false);
 }
 
 struct gpd_physical *
-gpd_physical_tiles(const struct gpd_session *session, uint32_t memory)
+gpd_physical_tiles(const struct gpd_session *session, uint32_t id)
 {
-	struct gpd_physical *physical = gpd_physical_get(session, memory);
+	struct gpd_physical *physical = gpd_physical_get(session, id);
 
 	return physical && physical->tiles ? physical : NULL;
 }
@@ -259,7 +260,7 @@ gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
 	if (physical->shared) {
 		gpd_shared_physical_unref(physical->shared, &session->account);
 	} else {
-		(void)gpd_driver.cuMemRelease(physical->handle);
+		(void)gpd_driver.cuMemRelease(physical->allocation);
 		gpd_account_free(&session->account, physical->device, physical->size);
 	}
 	free(physical);
@@ -273,7 +274,7 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 	/* The memory must not be mapped. */
 	if (!physical || physical->mappings > 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	gpd_handle_remove(&session->handles, &physical->name);
+	gpd_handle_remove(&session->handles, &physical->handle);
 	if (!gpd_memory_release_later(session, physical))
 		gpd_physical_finish(session, physical);
 	return CUDA_SUCCESS;
@@ -295,7 +296,7 @@ zero_rest(struct gpd_physical *physical)
 		return CUDA_SUCCESS;
 	if (gpd_window_acquire(physical->size, 0, NULL, 0, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_driver.cuMemMap(range.address, physical->size, 0, physical->handle, 0);
+	result = gpd_driver.cuMemMap(range.address, physical->size, 0, physical->allocation, 0);
 	if (result == CUDA_SUCCESS) {
 		result = gpd_driver.cuMemSetAccess(range.address, physical->size, &access, 1);
 		if (result == CUDA_SUCCESS)
@@ -311,31 +312,31 @@ zero_rest(struct gpd_physical *physical)
 }
 
 struct gpd_shared_physical *
-gpd_physical_export(struct gpd_session *session, uint32_t memory)
+gpd_physical_export(struct gpd_session *session, uint32_t id)
 {
-	struct gpd_physical *physical = gpd_physical_get(session, memory);
+	struct gpd_physical *physical = gpd_physical_get(session, id);
 
 	if (!physical || physical->tiles || zero_rest(physical) != CUDA_SUCCESS)
 		return NULL;
 	if (!physical->shared)
-		physical->shared = gpd_shared_physical_create(&session->account, physical->handle,
-							      physical->size, physical->device);
+		physical->shared = gpd_shared_physical_create(
+			&session->account, physical->allocation, physical->size, physical->device);
 	return physical->shared;
 }
 
 CUresult
-gpd_physical_open(struct gpd_session *session, uint32_t memory,
+gpd_physical_open(struct gpd_session *session, uint32_t id,
 		  struct gpd_shared_physical *shared_memory)
 {
 	CUresult result;
-	struct gpd_physical *physical = gpd_session_create_object(session, GPD_KIND_MEMORY, memory,
-								  sizeof(*physical), &result);
+	struct gpd_physical *physical =
+		gpd_session_create_object(session, GPD_KIND_MEMORY, id, sizeof(*physical), &result);
 
 	if (!physical)
 		return result;
 	physical->size = physical->zeroed = shared_memory->size;
 	physical->device = shared_memory->device;
-	physical->handle = shared_memory->handle;
+	physical->allocation = shared_memory->handle;
 	physical->shared = shared_memory;
 	return CUDA_SUCCESS;
 }
@@ -348,7 +349,7 @@ gpd_physical_destroy_all(struct gpd_session *session)
 
 	/* Their charges end with the session, too. */
 	while ((physical = gpd_handle_next(&session->handles, GPD_KIND_MEMORY, &at))) {
-		gpd_handle_remove(&session->handles, &physical->name);
+		gpd_handle_remove(&session->handles, &physical->handle);
 		gpd_physical_finish(session, physical);
 	}
 }

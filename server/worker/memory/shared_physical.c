@@ -11,7 +11,7 @@
 
 struct gpd_shared_physical_user {
 	struct gpd_shared_physical_user *next;
-	struct gpd_ledger_session *line;
+	struct gpd_ledger_session *entry;
 	unsigned int uses;
 };
 
@@ -24,7 +24,7 @@ user_find_locked(struct gpd_shared_physical *shared, const struct gpd_ledger_ses
 {
 	struct gpd_shared_physical_user *user;
 
-	LL_SEARCH_SCALAR(shared->users, user, line, entry);
+	LL_SEARCH_SCALAR(shared->users, user, entry, entry);
 	return user;
 }
 
@@ -34,11 +34,11 @@ gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_acc
 	struct gpd_shared_physical_user *user;
 
 	pthread_mutex_lock(&lock);
-	user = user_find_locked(shared, account->line);
+	user = user_find_locked(shared, account->entry);
 	if (!user) {
 		user = calloc(1, sizeof(*user));
 		if (user) {
-			user->line = account->line;
+			user->entry = account->entry;
 			LL_APPEND(shared->users, user);
 		}
 	}
@@ -79,7 +79,7 @@ shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_sessio
 	LL_DELETE(shared->users, user);
 	free(user);
 	if (pays && shared->users)
-		gpd_ledger_move_charge(entry, shared->users->line, shared->device, shared->size);
+		gpd_ledger_move_charge(entry, shared->users->entry, shared->device, shared->size);
 	return !shared->users;
 }
 
@@ -89,11 +89,11 @@ gpd_shared_physical_unref(struct gpd_shared_physical *shared, const struct gpd_a
 	bool last;
 
 	pthread_mutex_lock(&lock);
-	last = shared_unref_locked(shared, account->line);
+	last = shared_unref_locked(shared, account->entry);
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
 	(void)gpd_driver.cuMemRelease(shared->handle);
-	gpd_ledger_uncharge(shared->ledger, account->line, shared->device, shared->size);
+	gpd_ledger_uncharge(shared->ledger, account->entry, shared->device, shared->size);
 	free(shared);
 }

@@ -17,15 +17,15 @@
 #include <string.h>
 
 static CUfunction
-use_get_function(const struct gpd_use *use)
+device_kernel_get_function(const struct gpd_device_kernel *device_kernel)
 {
-	return atomic_load(&use->function->driver);
+	return atomic_load(&device_kernel->function->driver);
 }
 
 static bool
-is_shared(const struct gpd_use *use)
+is_shared(const struct gpd_device_kernel *device_kernel)
 {
-	return use->image->library->shared;
+	return device_kernel->image->library->shared;
 }
 
 /* A driver need not be able to reject other numbers. */
@@ -36,29 +36,31 @@ is_attribute(int attribute)
 }
 
 static CUresult
-use_get_attribute(const struct gpd_use *use, int attribute, int *value_p)
+device_kernel_get_attribute(const struct gpd_device_kernel *device_kernel, int attribute,
+			    int *value_p)
 {
-	if (is_shared(use) && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-		*value_p = gpd_image_get_dynamic(use);
+	if (is_shared(device_kernel) &&
+	    attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+		*value_p = gpd_image_get_dynamic(device_kernel);
 		return CUDA_SUCCESS;
 	}
 	return gpd_driver.cuFuncGetAttribute(value_p, (CUfunction_attribute)attribute,
-					     use_get_function(use));
+					     device_kernel_get_function(device_kernel));
 }
 
 CUresult
 gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncGetAttribute *args,
 		       struct gp_reply_cuFuncGetAttribute *reply)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &device_kernel);
 	int value = 0;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!is_attribute(args->attrib))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = use_get_attribute(&use, args->attrib, &value);
+	result = device_kernel_get_attribute(&device_kernel, args->attrib, &value);
 	reply->pi = value;
 	return result;
 }
@@ -68,8 +70,8 @@ gpd_gpFunctionAttributes(struct gpd_session *session,
 			 const struct gp_args_gpFunctionAttributes *args,
 			 struct gp_reply_gpFunctionAttributes *reply)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &device_kernel);
 	uint32_t *values;
 
 	if (result != CUDA_SUCCESS)
@@ -80,7 +82,7 @@ gpd_gpFunctionAttributes(struct gpd_session *session,
 	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
 		int value;
 
-		if (use_get_attribute(&use, i, &value) != CUDA_SUCCESS)
+		if (device_kernel_get_attribute(&device_kernel, i, &value) != CUDA_SUCCESS)
 			continue;
 		values[i] = htole32((uint32_t)value);
 		reply->known |= 1u << i;
@@ -93,13 +95,13 @@ CUresult
 gpd_gpKernelUnsupported(struct gpd_session *session, const struct gp_args_gpKernelUnsupported *args,
 			struct gp_reply_gpKernelUnsupported *reply)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &device_kernel);
 	const char *why;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	why = gpd_image_unsupported(use.kernel);
+	why = gpd_image_unsupported(device_kernel.kernel);
 	if (!why)
 		return CUDA_SUCCESS;
 	return gpd_bytes_copy((struct gp_bytes){ why, strlen(why) }, &reply->why)
@@ -115,34 +117,35 @@ is_fact(int attribute)
 }
 
 static bool
-attribute_is_set(const struct gpd_use *use, int attribute, int value)
+attribute_is_set(const struct gpd_device_kernel *device_kernel, int attribute, int value)
 {
 	int now;
 
 	return gpd_driver.cuFuncGetAttribute(&now, (CUfunction_attribute)attribute,
-					     use_get_function(use)) == CUDA_SUCCESS &&
+					     device_kernel_get_function(device_kernel)) ==
+		       CUDA_SUCCESS &&
 	       now == value;
 }
 
 static CUresult
 set_attribute(struct gpd_session *session, uint64_t kernel, int attribute, int value)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, kernel, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, kernel, &device_kernel);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!is_attribute(attribute))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_shared(&use) && !is_fact(attribute)) {
+	if (is_shared(&device_kernel) && !is_fact(attribute)) {
 		if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-			return gpd_image_set_dynamic(&use, value);
-		if (attribute_is_set(&use, attribute, value))
+			return gpd_image_set_dynamic(&device_kernel, value);
+		if (attribute_is_set(&device_kernel, attribute, value))
 			return CUDA_SUCCESS;
-		result = gpd_image_make_own(session, &use);
+		result = gpd_image_make_own(session, &device_kernel);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuFuncSetAttribute(use_get_function(&use),
+		result = gpd_driver.cuFuncSetAttribute(device_kernel_get_function(&device_kernel),
 						       (CUfunction_attribute)attribute, value);
 	return result;
 }
@@ -163,16 +166,17 @@ CUresult
 gpd_cuFuncSetCacheConfig(struct gpd_session *session,
 			 const struct gp_args_cuFuncSetCacheConfig *args)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &device_kernel);
 
 	/* A shared kernel never has another setting. */
-	if (result == CUDA_SUCCESS && is_shared(&use) && args->config == CU_FUNC_CACHE_PREFER_NONE)
+	if (result == CUDA_SUCCESS && is_shared(&device_kernel) &&
+	    args->config == CU_FUNC_CACHE_PREFER_NONE)
 		return CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_make_own(session, &use);
+		result = gpd_image_make_own(session, &device_kernel);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuFuncSetCacheConfig(use_get_function(&use),
+		result = gpd_driver.cuFuncSetCacheConfig(device_kernel_get_function(&device_kernel),
 							 (CUfunc_cache)args->config);
 	return result;
 }

@@ -77,7 +77,7 @@ image_stop_charging(struct gpd_image *image) GP_LOCKED(leaving.lock)
 {
 	LL_DELETE(leaving.images, image);
 	image_uncharge(image->payer, image);
-	gpd_ledger_free_end(image->payer->account.line, image->leave);
+	gpd_ledger_free_end(image->payer->account.entry, image->free_epoch);
 	image->payer = NULL;
 	pthread_cond_broadcast(&leaving.gone);
 }
@@ -96,12 +96,12 @@ image_unloaded(void *arg)
 }
 
 /* Releases the image's libraries. A shared one stays loaded; another one may have to wait long for
- * an idle context. */
+ * a nearly idle device. */
 static void
 image_leave(struct gpd_image *image)
 {
-	if (image->left)
-		gpd_library_put(image->left);
+	if (image->previous_library)
+		gpd_library_put(image->previous_library);
 	if (image->library && !image->library->shared) {
 		gpd_library_unload_later(image->library, image_unloaded, image);
 		return;
@@ -123,7 +123,7 @@ image_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	image->leave = gpd_ledger_free_begin(session->account.line);
+	image->free_epoch = gpd_ledger_free_begin(session->account.entry);
 	pthread_mutex_lock(&leaving.lock);
 	image->payer = session;
 	LL_PREPEND(leaving.images, image);
@@ -203,7 +203,7 @@ static uint64_t
 move_retired_code(struct gpd_session *session, struct gpd_image *image)
 {
 	const struct gpd_account *account = &session->account;
-	const uint64_t size = image->blob->name.size;
+	const uint64_t size = image->blob->key.size;
 	uint64_t more = image->library ? image->library->driver_size : 0;
 
 	image->code -= size;
@@ -213,7 +213,7 @@ move_retired_code(struct gpd_session *session, struct gpd_image *image)
 		image->code -= more;
 		return size + more;
 	}
-	return gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, more)
+	return gpd_ledger_charge(account->ledger, account->entry, GPD_LEDGER_CODE, more)
 		       ? size + more
 		       : size;
 }
@@ -294,11 +294,13 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	if (image_global)
 		return CUDA_SUCCESS;
 	/* The scan of the image may have found less than the driver allocated. */
-	image->seen += device == image->charged_device ? size : 0;
+	image->looked_up_bytes += device == image->charged_device ? size : 0;
 	if (!image->charged || device != image->charged_device)
 		charged = size;
-	else if (image->seen > image->charged)
-		charged = image->seen - image->charged < size ? image->seen - image->charged : size;
+	else if (image->looked_up_bytes > image->charged)
+		charged = image->looked_up_bytes - image->charged < size
+				  ? image->looked_up_bytes - image->charged
+				  : size;
 	result = gpd_account_allocate(&session->account, device, charged);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -399,7 +401,7 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 		return CUDA_SUCCESS;
 	/* The size is unknown, and without a limit it does not matter. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
-	    gpd_ledger_headroom(session->account.ledger, session->account.line, device, 0).max ==
+	    gpd_ledger_headroom(session->account.ledger, session->account.entry, device, 0).max ==
 		    GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);
@@ -414,8 +416,8 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 static CUresult
 image_charge(struct gpd_session *session, struct gpd_image *image)
 {
-	const uint64_t all = image->blob->name.size +
-			     gpd_image_driver_size(image->blob, image_get_device(image));
+	const uint64_t all =
+		image->blob->key.size + gpd_image_driver_size(image->blob, image_get_device(image));
 	CUresult result = CUDA_SUCCESS;
 
 	if (image->code < all)
@@ -510,7 +512,7 @@ gpd_gpImageAgain(struct gpd_session *session, const struct gp_args_gpImageAgain 
 
 	if (!like)
 		return CUDA_ERROR_INVALID_HANDLE;
-	size = like->blob->name.size;
+	size = like->blob->key.size;
 	result = gpd_image_charge_bytes(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;

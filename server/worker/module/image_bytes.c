@@ -22,7 +22,7 @@
 CUresult
 gpd_image_charge_bytes(struct gpd_session *session, uint64_t size)
 {
-	const struct gpd_ledger_session *entry = session->account.line;
+	const struct gpd_ledger_session *entry = session->account.entry;
 	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[entry->tenant];
 	const struct gpd_ledger_tenant_line *all = &tenant->devices[GPD_LEDGER_CODE];
 	unsigned int images = 0;
@@ -129,14 +129,14 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		struct gpd_blob **blob_p)
 {
 	uint64_t bulk = session->current.bulk_left;
-	struct gpd_image_name name = { .size = args->size };
+	struct gpd_image_key key = { .size = args->size };
 	struct gpd_unpacking unpacking;
 	CUresult result;
 
 	*blob_p = NULL;
 	if (!session->modules->uploader.tenant)
 		session->modules->uploader.tenant =
-			session->account.ledger->tenants[session->account.line->tenant].name;
+			session->account.ledger->tenants[session->account.entry->tenant].name;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
 		gpd_session_violation(session,
 				      "an image of %lu bytes with a tail of %lu and a hash of %zu",
@@ -148,14 +148,13 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		gpd_image_cache_abandon_upload(&session->modules->uploader);
 		return result;
 	}
-	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
+	memcpy(key.sha256, args->sha256.data, sizeof(key.sha256));
 	gpd_unpacking_init(&unpacking, session);
 	session->modules->uploader.limiter = &unpacking.limiter;
 	if (bulk)
 		result = image_upload(session, args, blob_p);
 	else
-		*blob_p =
-			gpd_image_cache_get(&name, &session->modules->uploader, &session->closing);
+		*blob_p = gpd_image_cache_get(&key, &session->modules->uploader, &session->closing);
 	session->modules->uploader.limiter = NULL;
 	if (*blob_p)
 		result = image_check(session, *blob_p);

@@ -64,14 +64,15 @@ gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int devi
 }
 
 static CUresult
-use_load_function(struct gpd_session *session, struct gpd_use *use)
+device_kernel_load_function(struct gpd_session *session, struct gpd_device_kernel *device_kernel)
 {
-	return gpd_library_function(session, use->image->library, use->index, use->device,
-				    &use->function);
+	return gpd_library_function(session, device_kernel->image->library, device_kernel->index,
+				    device_kernel->device, &device_kernel->function);
 }
 
 CUresult
-gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struct gpd_use *use)
+gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
+		 struct gpd_device_kernel *device_kernel)
 {
 	struct gpd_image *image = gpd_image_get(session, GP_KERNEL_IMAGE(kernel));
 	uint32_t index = GP_KERNEL_INDEX(kernel);
@@ -82,31 +83,34 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struc
 		return result;
 	if (index >= image->library->kernel_count)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*use = (struct gpd_use){ image, &image->library->kernels[index], NULL, device, index };
-	return use_load_function(session, use);
+	*device_kernel = (struct gpd_device_kernel){ image, &image->library->kernels[index], NULL,
+						     device, index };
+	return device_kernel_load_function(session, device_kernel);
 }
 
 CUresult
-gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
+gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
+			    struct gpd_device_kernel *device_kernel)
 {
 	CUresult result = gpd_context_enter(session, session->current.context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_kernel(session, kernel,
 					  gpd_context_device(session, session->current.context),
-					  use);
+					  device_kernel);
 	return result;
 }
 
 CUresult
 gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel(
-		session, kernel, gpd_context_device(session, session->current.context), &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel(session, kernel,
+					   gpd_context_device(session, session->current.context),
+					   &device_kernel);
 
 	if (result == CUDA_SUCCESS)
-		*function_p = atomic_load(&use.function->driver);
+		*function_p = atomic_load(&device_kernel.function->driver);
 	return result;
 }
 
@@ -117,25 +121,27 @@ dynamic_get_slot(const struct gpd_image *image, int device, uint32_t index)
 }
 
 int
-gpd_image_get_dynamic(const struct gpd_use *use)
+gpd_image_get_dynamic(const struct gpd_device_kernel *device_kernel)
 {
-	const struct gpd_image *image = use->image;
-	int set = image->dynamic ? *dynamic_get_slot(image, use->device, use->index) : 0;
+	const struct gpd_image *image = device_kernel->image;
+	int set = image->dynamic
+			  ? *dynamic_get_slot(image, device_kernel->device, device_kernel->index)
+			  : 0;
 
 	if (!image->library->shared)
 		return INT_MAX;
-	return set ? set - 1 : use->function->dynamic;
+	return set ? set - 1 : device_kernel->function->dynamic;
 }
 
 CUresult
-gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
+gpd_image_set_dynamic(const struct gpd_device_kernel *device_kernel, int bytes)
 {
-	struct gpd_image *image = use->image;
+	struct gpd_image *image = device_kernel->image;
 	CUresult result;
 
 	if (bytes < 0 || bytes == INT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_library_allow(image->library, use->function, bytes);
+	result = gpd_library_allow(image->library, device_kernel->function, bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!image->dynamic)
@@ -143,7 +149,7 @@ gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
 					sizeof(image->dynamic[0]));
 	if (!image->dynamic)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*dynamic_get_slot(image, use->device, use->index) = bytes + 1;
+	*dynamic_get_slot(image, device_kernel->device, device_kernel->index) = bytes + 1;
 	return CUDA_SUCCESS;
 }
 
@@ -161,16 +167,16 @@ dynamic_copy(struct gpd_session *session, struct gpd_image *image, int device)
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->library->kernel_count; i++) {
-		struct gpd_use use = { image, NULL, NULL, device, i };
+		struct gpd_device_kernel device_kernel = { image, NULL, NULL, device, i };
 
 		if (!*dynamic_get_slot(image, device, i))
 			continue;
 		result = gpd_device_enter(device);
 		if (result == CUDA_SUCCESS)
-			result = use_load_function(session, &use);
+			result = device_kernel_load_function(session, &device_kernel);
 		if (result == CUDA_SUCCESS)
 			result = gpd_driver.cuFuncSetAttribute(
-				atomic_load(&use.function->driver),
+				atomic_load(&device_kernel.function->driver),
 				CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 				*dynamic_get_slot(image, device, i) - 1);
 	}
@@ -205,7 +211,7 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 		image->library = before;
 		return result;
 	}
-	image->left = before;
+	image->previous_library = before;
 	image->code += size;
 	session->modules->kernels_changed++;
 	gpd_image_reset_dynamic(image);
@@ -213,12 +219,12 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 }
 
 CUresult
-gpd_image_make_own(struct gpd_session *session, struct gpd_use *use)
+gpd_image_make_own(struct gpd_session *session, struct gpd_device_kernel *device_kernel)
 {
-	CUresult result = gpd_image_unshare(session, use->image, use->device);
+	CUresult result = gpd_image_unshare(session, device_kernel->image, device_kernel->device);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	use->kernel = &use->image->library->kernels[use->index];
-	return use_load_function(session, use);
+	device_kernel->kernel = &device_kernel->image->library->kernels[device_kernel->index];
+	return device_kernel_load_function(session, device_kernel);
 }

@@ -6,7 +6,7 @@
  * by function.c.
  *
  * Ownership: the caller owns the library (struct gpd_library, library.h) and everything in it.
- * Threads: any, with the target device current. The caller has waited for an idle context
+ * Threads: any, with the target device current. The caller has waited for a nearly idle device
  * (device/quiesce.h).
  * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the driver's error, unless noted.
  */
@@ -49,7 +49,7 @@ void gpd_image_unload(struct gpd_library *library);
 
 /* Returns the reason why the device cannot run a kernel, a text of the driver that is valid while
  * the library is loaded; or NULL if the device can run it. Only the software device reports
- * reasons. Does not need an idle context. */
+ * reasons. Does not need a nearly idle device. */
 const char *gpd_image_unsupported(const struct gpd_kernel *kernel);
 
 #endif /* GPD_IMAGE_LOAD_H */

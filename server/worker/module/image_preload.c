@@ -28,7 +28,7 @@
 /* An image that a program has loaded. */
 struct used {
 	struct used *prev, *next;
-	struct gpd_image_name name;
+	struct gpd_image_key key;
 	int device;
 	uint8_t digest[GP_SHA256_SIZE];
 	size_t info_size; /* 0: the client gets the digest */
@@ -49,14 +49,14 @@ static struct {
 	struct program *programs; /* utlist, most recently used first */
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Uses the identity: a line of the ledger may be reused for another tenant, which must not learn
+/* Uses the identity: an entry of the ledger may be reused for another tenant, which must not learn
  * about this one. */
 static uint64_t
 get_tenant(const struct gpd_session *session)
 {
 	const struct gpd_account *account = &session->account;
 
-	return account->ledger->tenants[account->line->tenant].identity;
+	return account->ledger->tenants[account->entry->tenant].identity;
 }
 
 static void
@@ -160,7 +160,7 @@ program_add_image(struct program *program, struct used *new)
 	DL_FOREACH_SAFE(program->images, used, next)
 	{
 		if (used->device == new->device &&
-		    memcmp(used->name.sha256, new->name.sha256, sizeof(used->name.sha256)) == 0)
+		    memcmp(used->key.sha256, new->key.sha256, sizeof(used->key.sha256)) == 0)
 			program_drop_image(program, used);
 	}
 	DL_PREPEND(program->images, new);
@@ -189,7 +189,7 @@ gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int 
 		return;
 	}
 	used->device = device;
-	used->name = blob->name;
+	used->key = blob->key;
 	used->info_size = info_size;
 	memcpy(used->info, info.data, info_size);
 	pthread_mutex_lock(&memory.lock);
@@ -210,14 +210,14 @@ preload_charge(struct gpd_session *session, struct gpd_preload *preload)
 	struct gpd_account *account = &session->account;
 	struct gpd_image_uses uses = preload->blob->uses;
 	uint64_t size =
-		preload->blob->name.size + gpd_image_driver_size(preload->blob, preload->device);
+		preload->blob->key.size + gpd_image_driver_size(preload->blob, preload->device);
 
 	if (uses.variables > VARIABLES_MAX ||
-	    !gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, size))
+	    !gpd_ledger_charge(account->ledger, account->entry, GPD_LEDGER_CODE, size))
 		return false;
 	preload->code = size;
 	if (uses.variables &&
-	    !gpd_ledger_charge(account->ledger, account->line, preload->device, uses.variables))
+	    !gpd_ledger_charge(account->ledger, account->entry, preload->device, uses.variables))
 		return false;
 	preload->variables = uses.variables;
 	return true;
@@ -243,7 +243,7 @@ preload(struct gpd_session *session, const struct used *used)
 	if (!preload)
 		return false;
 	preload->device = used->device;
-	preload->blob = gpd_image_cache_find(&used->name);
+	preload->blob = gpd_image_cache_find(&used->key);
 	if (!preload->blob || !preload_charge(session, preload)) {
 		gpd_preload_release(session, preload);
 		return false;
@@ -284,7 +284,7 @@ preload_add_all(struct gpd_session *session, struct program *program)
 			continue;
 		gpupool__known_image__init(&images[count]);
 		images[count].sha256 =
-			(ProtobufCBinaryData){ sizeof(used->name.sha256), used->name.sha256 };
+			(ProtobufCBinaryData){ sizeof(used->key.sha256), used->key.sha256 };
 		images[count].device = used->device;
 		if (used->info_size)
 			images[count].info = (ProtobufCBinaryData){ used->info_size, used->info };
@@ -326,7 +326,7 @@ gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256, int device)
 	LL_FOREACH(session->modules->preloads, found)
 	{
 		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
-		    memcmp(found->blob->name.sha256, sha256.data, GPD_SHA256_SIZE) == 0)
+		    memcmp(found->blob->key.sha256, sha256.data, GPD_SHA256_SIZE) == 0)
 			break;
 	}
 	if (found)
@@ -347,7 +347,7 @@ retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes
 		if (!preload->retired)
 			continue;
 		count++;
-		bytes += preload->blob->name.size;
+		bytes += preload->blob->key.size;
 		if (count <= count_max && bytes <= bytes_max)
 			continue;
 		LL_DELETE(session->modules->preloads, preload);

@@ -60,26 +60,29 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 }
 
 static bool
-is_in_bounds(const struct gpd_use *use, const CUlaunchConfig *config, size_t params_size)
+is_in_bounds(const struct gpd_device_kernel *device_kernel, const CUlaunchConfig *config,
+	     size_t params_size)
 {
-	if (use->kernel->params_size != UINT32_MAX && params_size < use->kernel->params_size)
+	if (device_kernel->kernel->params_size != UINT32_MAX &&
+	    params_size < device_kernel->kernel->params_size)
 		return false;
 	/* The driver's maximum may be higher because of another session. */
 	return !config->sharedMemBytes ||
-	       config->sharedMemBytes <= (unsigned int)gpd_image_get_dynamic(use);
+	       config->sharedMemBytes <= (unsigned int)gpd_image_get_dynamic(device_kernel);
 }
 
 static struct gpd_issue_launch
-launch_describe(const struct gpd_use *use, const CUlaunchConfig *config, struct gp_bytes params)
+launch_describe(const struct gpd_device_kernel *device_kernel, const CUlaunchConfig *config,
+		struct gp_bytes params)
 {
 	return (struct gpd_issue_launch){
-		.device = use->device,
-		.function = atomic_load(&use->function->driver),
+		.device = device_kernel->device,
+		.function = atomic_load(&device_kernel->function->driver),
 		.config = *config,
 		.params = params.data,
 		.params_size = params.size,
-		.kernel = use->kernel->name,
-		.dynamic = gpd_image_get_dynamic(use),
+		.kernel = device_kernel->kernel->name,
+		.dynamic = gpd_image_get_dynamic(device_kernel),
 	};
 }
 
@@ -110,11 +113,12 @@ gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *kernel
 
 /* false: the caller launches it; nothing is pending in threads then. */
 static bool
-launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_use *use,
+launch_to_thread(struct gpd_session *session, struct gpd_stream *stream,
+		 const struct gpd_device_kernel *device_kernel,
 		 const struct gpd_issue_launch *kernel_launch)
 {
 	/* Such a launch is followed by other driver calls at once. */
-	if (use->image->uses.print || session->trace || session->copies->out) {
+	if (device_kernel->image->uses.print || session->trace || session->copies->out) {
 		gpd_issue_settle(&session->issue);
 		return false;
 	}
@@ -138,7 +142,7 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 	};
 	struct gpd_issue_launch described;
 	struct gpd_stream *stream;
-	struct gpd_use use;
+	struct gpd_device_kernel device_kernel;
 	CUresult result;
 
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
@@ -149,35 +153,35 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 		return result;
 	result = gpd_stream_begin(session, stream_id, &stream);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_kernel(session, kernel, stream->device, &use);
+		result = gpd_image_kernel(session, kernel, stream->device, &device_kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (__builtin_expect(!is_in_bounds(&use, config, params_size), 0)) {
-		described = launch_describe(&use, config, params);
+	if (__builtin_expect(!is_in_bounds(&device_kernel, config, params_size), 0)) {
+		described = launch_describe(&device_kernel, config, params);
 		log_refusal(session, &described);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (__builtin_expect(use.image->uses.malloc, 0))
+	if (__builtin_expect(device_kernel.image->uses.malloc, 0))
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
-	__atomic_store_n(&session->progress.kernel, use.kernel->name, __ATOMIC_RELEASE);
+	__atomic_store_n(&session->progress.kernel, device_kernel.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	if (!waits && gpd_issue_wants(&session->issue, stream)) {
-		described = launch_describe(&use, config, params);
-		if (launch_to_thread(session, stream, &use, &described))
+		described = launch_describe(&device_kernel, config, params);
+		if (launch_to_thread(session, stream, &device_kernel, &described))
 			return CUDA_SUCCESS;
 	}
-	if (__builtin_expect(use.image->uses.print, 0)) {
+	if (__builtin_expect(device_kernel.image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,
-					     params_size ? extra : NULL);
+	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&device_kernel.function->driver),
+					     NULL, params_size ? extra : NULL);
 	if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
-		described = launch_describe(&use, config, params);
+		described = launch_describe(&device_kernel, config, params);
 		log_refusal(session, &described);
 	}
-	if (__builtin_expect(use.image->uses.print, 0))
+	if (__builtin_expect(device_kernel.image->uses.print, 0))
 		gpd_print_end(session, stream);
 	return result;
 }

@@ -52,7 +52,7 @@ library_create(struct gpd_blob *blob, int device)
 		return NULL;
 	gpd_blob_ref(blob);
 	library->blob = blob;
-	library->key = (struct gpd_library_key){ blob->name, device };
+	library->key = (struct gpd_library_key){ blob->key, device };
 	library->driver_size = gpd_image_driver_size(blob, device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
@@ -88,7 +88,7 @@ static uint64_t
 get_memory(const struct gpd_library *library)
 {
 	const struct gp_image *image = library->blob->image;
-	uint64_t size = library->key.name.size;
+	uint64_t size = library->key.image.size;
 
 	if (image && gp_image_type(image) == GP_IMAGE_PTX)
 		size *= TEXT_COST;
@@ -242,8 +242,8 @@ others_are_busy(int device)
 	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }
 
-/* Called while the device is idle for a load. A quiescence job may wait long for an idle context
- * while loads follow each other; this bounds the number of unused libraries. */
+/* Called while the device is nearly idle for a load. A quiescence job may wait long for a nearly
+ * idle device while loads follow each other; this bounds the number of unused libraries. */
 static void
 unused_trim_now(int device)
 {
@@ -255,9 +255,9 @@ unused_trim_now(int device)
 		library_unload(library);
 }
 
-/* Waits for an extraction slot for this size and for an idle context. It never holds one while it
- * waits for the other: waiting for an idle context stops other sessions, and an extraction may take
- * long. false: the session is closing. */
+/* Waits for an extraction slot for this size and for a nearly idle device. It never holds one while
+ * it waits for the other: waiting for a nearly idle device stops other sessions, and an extraction
+ * may take long. false: the session is closing. */
 static bool
 loading_begin(struct gpd_session *session, int device, struct gpd_unpacking *unpacking,
 	      uint64_t size)
@@ -317,8 +317,8 @@ load_function(struct gpd_session *session, struct gpd_library *library, uint32_t
 	return result;
 }
 
-/* Another session may hold the lock for long, waiting for an idle context. false: the session is
- * closing. */
+/* Another session may hold the lock for long, waiting for a nearly idle device. false: the session
+ * is closing. */
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
 	GP_TRY_LOCKS(true, library->lock)
@@ -336,7 +336,7 @@ static CUresult
 library_find_or_create(struct gpd_session *session, struct gpd_blob *blob, int device,
 		       struct gpd_library **library_p, bool *fresh_p)
 {
-	const struct gpd_library_key key = { blob->name, device };
+	const struct gpd_library_key key = { blob->key, device };
 	struct gpd_library *library;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -381,7 +381,7 @@ load_fresh(struct gpd_session *session, struct gpd_library *library)
 static void
 library_log(const struct gpd_library *library, const char *what)
 {
-	const uint8_t *hash = library->key.name.sha256;
+	const uint8_t *hash = library->key.image.sha256;
 
 	gpd_debug("image %02x%02x%02x%02x: %s; %" PRIu64 " loaded to be shared, %" PRIu64
 		  " times shared, %" PRIu64 " loaded for one alone",

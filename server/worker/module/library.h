@@ -12,9 +12,8 @@
  * Ownership: shared libraries are reference counted and belong to a registry in library.c; a
  * library that is not shared belongs to its image.
  * Threads: any, with the named device current where a function requires it. A function that "blocks
- * until the device is idle" waits until no kernel runs there, and may stop the launches of other
- * sessions for that (device/quiesce.h).
- * Errors: CUresult, CUDA_SUCCESS on success, unless noted.
+ * until the device is nearly idle" may stop the launches of other sessions while it waits
+ * (device/quiesce.h). Errors: CUresult, CUDA_SUCCESS on success, unless noted.
  */
 #ifndef GPD_LIBRARY_H
 #define GPD_LIBRARY_H
@@ -52,7 +51,7 @@ struct gpd_function {
 
 /* Key of a shared library in the registry. */
 struct gpd_library_key {
-	struct gpd_image_name name;
+	struct gpd_image_key image;
 	/* Ordinal of the device that was current at the load; kernel attributes are of this
 	 * device. */
 	int64_t device;
@@ -113,9 +112,9 @@ extern struct gpd_library_counts {
 /*
  * Gets a library of the blob on the device, which must be current: a new reference to a shared one
  * if may_share is set, there are no options and the code has no state; otherwise a library of the
- * caller's own. Executor only. Blocks until the device is idle and while the driver loads, or while
- * another thread loads the same library; session->loading_since_ms is set while it waits for the
- * device or loads.
+ * caller's own. Executor only. Blocks until the device is nearly idle and while the driver loads,
+ * or while another thread loads the same library; session->loading_since_ms is set while it waits
+ * for the device or loads.
  *
  * may_share: the caller stores its own settings outside the library. options: of the driver's
  * compiler, as in gpImageLoad. log_p: receives a copy of the compiler's text, also if the driver
@@ -134,7 +133,7 @@ bool gpd_bytes_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
 /* Releases a library that neither the caller nor its running work uses any more. A shared library:
  * as gpd_library_unref(). Another library is unloaded and freed at once; the driver then blocks
- * until no kernel runs, unless the caller has waited for an idle context. */
+ * until no kernel runs, unless the caller has waited for a nearly idle device. */
 void gpd_library_put(struct gpd_library *library);
 /* Unloads and frees a library that is not shared, in the background when no kernel runs; then any
  * thread calls gone(arg), without the registry's lock. gone may be NULL. The caller must not use
@@ -145,10 +144,10 @@ void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *ar
 void gpd_library_unref(struct gpd_library *library);
 
 /* Sets *function_p, borrowed from the library, to the function of the kernel with this index on the
- * device, which must be current. If the function is not loaded, blocks until the device is idle and
- * loads it; session->loading_since_ms is set meanwhile. session NULL: the caller has waited for an
- * idle context already. index must be less than kernel_count. Returns CUDA_SUCCESS,
- * CUDA_ERROR_DEINITIALIZED if the session is closing or the GPU contexts are lost,
+ * device, which must be current. If the function is not loaded, blocks until the device is nearly
+ * idle and loads it; session->loading_since_ms is set meanwhile. session NULL: the caller has
+ * waited for a nearly idle device already. index must be less than kernel_count. Returns
+ * CUDA_SUCCESS, CUDA_ERROR_DEINITIALIZED if the session is closing or the GPU contexts are lost,
  * CUDA_ERROR_OUT_OF_MEMORY or an error of the driver; on failure *function_p is unchanged. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);

@@ -35,14 +35,15 @@ confined_stream(const struct gpd_session *session)
 static CUresult
 enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUfunction *function_p)
 {
-	struct gpd_use use;
-	CUresult result = gpd_image_kernel_in_context(session, kernel, &use);
+	struct gpd_device_kernel device_kernel;
+	CUresult result = gpd_image_kernel_in_context(session, kernel, &device_kernel);
 
-	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_get_dynamic(&use) &&
-	    atomic_load(&use.function->dynamic_most) != gpd_image_get_dynamic(&use))
-		result = gpd_image_make_own(session, &use);
+	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_get_dynamic(&device_kernel) &&
+	    atomic_load(&device_kernel.function->dynamic_most) !=
+		    gpd_image_get_dynamic(&device_kernel))
+		result = gpd_image_make_own(session, &device_kernel);
 	if (result == CUDA_SUCCESS)
-		*function_p = atomic_load(&use.function->driver);
+		*function_p = atomic_load(&device_kernel.function->driver);
 	return result;
 }
 

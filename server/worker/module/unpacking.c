@@ -28,7 +28,7 @@ GP_COND_CONSTRUCTOR(unpackings.changed);
 static uint32_t
 get_tenant(const struct gpd_unpacking *unpacking)
 {
-	return unpacking->session->account.line->tenant;
+	return unpacking->session->account.entry->tenant;
 }
 
 static bool

@@ -20,7 +20,7 @@ is_device(int device)
 bool
 gpd_account_may_use(const struct gpd_account *account, int device)
 {
-	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
+	return is_device(device) && atomic_load(&account->entry->devices[device].allowed);
 }
 
 /* The ledger notes that this session is waiting: its executor cannot return cached memory now, so
@@ -30,10 +30,10 @@ nap_excused(struct gpd_account *account)
 {
 	uint64_t begin = gp_now_ns();
 
-	atomic_store(&account->line->waiting, 1);
+	atomic_store(&account->entry->waiting, 1);
 	gp_sleep_ns(LEAVING_NAP_NS);
-	atomic_store(&account->line->waiting, 0);
-	gpd_ledger_extend_recall(account->line, gp_now_ns() - begin);
+	atomic_store(&account->entry->waiting, 0);
+	gpd_ledger_extend_recall(account->entry, gp_now_ns() - begin);
 }
 
 bool
@@ -43,14 +43,15 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 
 	if (!*until) {
 		*until = now + GPD_FREE_LATE_NS;
-		if (account->recall && gpd_ledger_recall(account->ledger, account->line, of_tenant))
+		if (account->recall &&
+		    gpd_ledger_recall(account->ledger, account->entry, of_tenant))
 			account->recall();
 	}
 	if ((now > *until ||
-	     !gpd_ledger_has_pending_frees(account->ledger, account->line, of_tenant,
+	     !gpd_ledger_has_pending_frees(account->ledger, account->entry, of_tenant,
 					   now + GPD_FREE_LATE_NS - *until)) &&
 	    (now > *until - GPD_FREE_LATE_NS + GPD_RECALL_NS ||
-	     !gpd_ledger_has_pending_recall(account->ledger, account->line, of_tenant)))
+	     !gpd_ledger_has_pending_recall(account->ledger, account->entry, of_tenant)))
 		return false;
 	nap_excused(account);
 	return true;
@@ -60,12 +61,12 @@ void
 gpd_account_wait_ended(struct gpd_account *account)
 {
 	const uint64_t until = gp_now_ns() + GPD_FREE_LATE_NS;
-	bool ending = gpd_ledger_has_closing(account->ledger, account->line);
+	bool ending = gpd_ledger_has_closing(account->ledger, account->entry);
 
 	while (ending && !account->ending_timed_out && gp_now_ns() < until &&
 	       !(account->closing && atomic_load(account->closing))) {
 		nap_excused(account);
-		ending = gpd_ledger_has_closing(account->ledger, account->line);
+		ending = gpd_ledger_has_closing(account->ledger, account->entry);
 	}
 	account->ending_timed_out = ending;
 }
@@ -77,11 +78,11 @@ quota_charge_wait(struct gpd_account *account, int line, uint64_t bytes)
 	bool again;
 
 	if (account->reclaim_memory && account->reclaim_memory(account) &&
-	    gpd_ledger_charge(account->ledger, account->line, line, bytes))
+	    gpd_ledger_charge(account->ledger, account->entry, line, bytes))
 		return true;
 	do {
 		again = gpd_account_wait(account, true, &until);
-		if (gpd_ledger_charge(account->ledger, account->line, line, bytes))
+		if (gpd_ledger_charge(account->ledger, account->entry, line, bytes))
 			return true;
 	} while (again);
 	return false;
@@ -93,9 +94,9 @@ static const char *
 quota_find_exceeded(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *used_p,
 		    uint64_t *max_p)
 {
-	const struct gpd_ledger_line *own = &account->line->devices[line];
+	const struct gpd_ledger_line *own = &account->entry->devices[line];
 	const struct gpd_ledger_tenant_line *all =
-		&account->ledger->tenants[account->line->tenant].devices[line];
+		&account->ledger->tenants[account->entry->tenant].devices[line];
 	uint64_t max = atomic_load(&own->memory_max);
 
 	*used_p = atomic_load(&own->memory);
@@ -126,11 +127,11 @@ refusal_log(struct gpd_account *account, int line, uint64_t bytes)
 		return;
 	if (line < GPD_LEDGER_DEVICES)
 		(void)snprintf(of, sizeof(of), " of device %d", line);
-	gpd_log_budget_log(account->line->log_budget, GPD_LOG_INFO,
+	gpd_log_budget_log(account->entry->log_budget, GPD_LOG_INFO,
 			   "session %llu, tenant %s: out of memory: %s more%s: the quota %s is %s, "
 			   "and %s of it are in use",
-			   (unsigned long long)atomic_load(&account->line->id),
-			   account->ledger->tenants[account->line->tenant].name,
+			   (unsigned long long)atomic_load(&account->entry->id),
+			   account->ledger->tenants[account->entry->tenant].name,
 			   gpd_size_format(bytes, wanted), of, quota, gpd_size_format(max, most),
 			   gpd_size_format(in_use, used));
 }
@@ -138,7 +139,7 @@ refusal_log(struct gpd_account *account, int line, uint64_t bytes)
 static CUresult
 quota_refuse(struct gpd_account *account, int line, uint64_t bytes)
 {
-	gpd_ledger_count(&account->line->counts.refusals, 1);
+	gpd_ledger_count(&account->entry->counts.refusals, 1);
 	refusal_log(account, line, bytes);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -146,7 +147,7 @@ quota_refuse(struct gpd_account *account, int line, uint64_t bytes)
 static CUresult
 quota_charge(struct gpd_account *account, int line, uint64_t bytes)
 {
-	if (gpd_ledger_charge(account->ledger, account->line, line, bytes) ||
+	if (gpd_ledger_charge(account->ledger, account->entry, line, bytes) ||
 	    quota_charge_wait(account, line, bytes))
 		return CUDA_SUCCESS;
 	return quota_refuse(account, line, bytes);
@@ -169,13 +170,13 @@ gpd_account_charge_code(struct gpd_account *account, uint64_t bytes)
 void
 gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes)
 {
-	gpd_ledger_uncharge(account->ledger, account->line, GPD_LEDGER_CODE, bytes);
+	gpd_ledger_uncharge(account->ledger, account->entry, GPD_LEDGER_CODE, bytes);
 }
 
 CUresult
 gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes)
 {
-	if (gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_PINNED, bytes))
+	if (gpd_ledger_charge(account->ledger, account->entry, GPD_LEDGER_PINNED, bytes))
 		return CUDA_SUCCESS;
 	return quota_refuse(account, GPD_LEDGER_PINNED, bytes);
 }
@@ -183,31 +184,31 @@ gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes)
 void
 gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes)
 {
-	gpd_ledger_uncharge(account->ledger, account->line, GPD_LEDGER_PINNED, bytes);
+	gpd_ledger_uncharge(account->ledger, account->entry, GPD_LEDGER_PINNED, bytes);
 }
 
 void
 gpd_account_free(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (is_device(device))
-		gpd_ledger_uncharge(account->ledger, account->line, device, bytes);
+		gpd_ledger_uncharge(account->ledger, account->entry, device, bytes);
 }
 
 void
 gpd_account_launch(struct gpd_account *account)
 {
-	gpd_ledger_count(&account->line->counts.launches, 1);
+	gpd_ledger_count(&account->entry->counts.launches, 1);
 }
 
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
 	gpd_schedule_end_batches(account->schedule);
-	gpd_ledger_count(&account->line->counts.copies, 1);
+	gpd_ledger_count(&account->entry->counts.copies, 1);
 	if (in)
-		gpd_ledger_count(&account->line->counts.copied_in, in);
+		gpd_ledger_count(&account->entry->counts.copied_in, in);
 	if (out)
-		gpd_ledger_count(&account->line->counts.copied_out, out);
+		gpd_ledger_count(&account->entry->counts.copied_out, out);
 }
 
 /* Waits until the slot's time has come, the session is closing, or the limit has changed. Returns
@@ -218,7 +219,7 @@ bandwidth_wait(const struct gpd_account *account, const struct gpd_ledger_link_s
 	uint64_t now = gp_now_ns();
 
 	while (now < turn->start_ns && !atomic_load(account->closing) &&
-	       gpd_ledger_link_is_current(account->ledger, account->line, turn)) {
+	       gpd_ledger_link_is_current(account->ledger, account->entry, turn)) {
 		uint64_t left = turn->start_ns - now;
 
 		gp_sleep_ns(left < NAP_MAX_NS ? left : NAP_MAX_NS);
@@ -230,7 +231,7 @@ bandwidth_wait(const struct gpd_account *account, const struct gpd_ledger_link_s
 size_t
 gpd_account_throttle(struct gpd_account *account, size_t bytes)
 {
-	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
+	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->entry->tenant];
 	struct gpd_ledger_link_slot turn;
 	uint64_t begin, now;
 
@@ -238,14 +239,14 @@ gpd_account_throttle(struct gpd_account *account, size_t bytes)
 		return bytes;
 	begin = now = gp_now_ns();
 	do {
-		turn = gpd_ledger_link_acquire(account->ledger, account->line, bytes, now);
+		turn = gpd_ledger_link_acquire(account->ledger, account->entry, bytes, now);
 		if (turn.start_ns <= now)
 			break;
 		now = bandwidth_wait(account, &turn);
-		gpd_ledger_link_release(account->ledger, account->line, &turn, now);
+		gpd_ledger_link_release(account->ledger, account->entry, &turn, now);
 	} while (now < turn.start_ns && !atomic_load(account->closing));
 	if (now > begin)
-		gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
+		gpd_ledger_count(&account->entry->counts.throttled_ns, now - begin);
 	return turn.bytes;
 }
 
@@ -259,5 +260,5 @@ gpd_account_throttle_all(struct gpd_account *account, size_t bytes)
 void
 gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes)
 {
-	gpd_ledger_link_charge(account->ledger, account->line, bytes, gp_now_ns());
+	gpd_ledger_link_charge(account->ledger, account->entry, bytes, gp_now_ns());
 }

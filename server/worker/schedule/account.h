@@ -25,7 +25,7 @@
 struct gpd_issue;
 struct gpd_schedule_run;
 
-/* A session's account. The owner zeroes it and sets reclaim_memory, recall, closing, ledger, line
+/* A session's account. The owner zeroes it and sets reclaim_memory, recall, closing, ledger, entry
  * and issue before the first use. */
 struct gpd_account {
 	/* Executor only: waits for memory that the session has freed; returns whether there was
@@ -34,13 +34,13 @@ struct gpd_account {
 	/* Any thread: notifies all workers that sessions have been requested to return cached
 	 * memory. NULL: no notification. */
 	void (*recall)(void);
-	/* *closing true: the session is closing, and waits for bandwidth, for a turn and for ended
-	 * sessions end. NULL: the session does not close, and uses no function that throttles and
+	/* When *closing becomes true, every wait for bandwidth, for a turn or for ended sessions
+	 * returns early. NULL: the session does not close, and uses no function that throttles and
 	 * no schedule. */
 	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;
-	struct gpd_ledger_session *line; /* the session's entry in the ledger */
-	/* Exhausted quotas that have been logged: bit n for line->devices[n] (device ordinals,
+	struct gpd_ledger_session *entry; /* the session's entry in the ledger */
+	/* Exhausted quotas that have been logged: bit n for entry->devices[n] (device ordinals,
 	 * GPD_LEDGER_CODE, GPD_LEDGER_PINNED). */
 	_Atomic uint64_t quotas_reported;
 	/* Internal, executor only: memory of ended sessions was not freed in time, so the session

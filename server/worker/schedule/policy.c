@@ -8,7 +8,7 @@
 static bool
 is_exempt(const struct gpd_account *account, int device)
 {
-	return atomic_load(&account->line->devices[device].sm_assigned) != 0;
+	return atomic_load(&account->entry->devices[device].sm_assigned) != 0;
 }
 
 bool
@@ -63,7 +63,7 @@ gpd_turn_get_rank(const struct gpd_account *account)
 {
 	/* Index: 0 normal, 1 low, 2 high. */
 	static const uint8_t ranks[] = { 1, 0, 2 };
-	uint32_t priority = atomic_load(&account->line->priority);
+	uint32_t priority = atomic_load(&account->entry->priority);
 
 	return ranks[priority < 3 ? priority : 0];
 }

@@ -131,7 +131,7 @@ add_run(struct gpd_account *account, int device)
 	run->account = account;
 	run->batch = 1;
 	run->device = device;
-	run->random = gpd_ledger_index(account->ledger, account->line) * 2654435761u | 1;
+	run->random = gpd_ledger_index(account->ledger, account->entry) * 2654435761u | 1;
 	if (gpd_turn_add_run(run)) {
 		free(run);
 		return NULL;
@@ -213,7 +213,7 @@ int
 gpd_schedule_priority(const struct gpd_account *account, int device, int wanted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
-	uint32_t priority = atomic_load(&account->line->priority);
+	uint32_t priority = atomic_load(&account->entry->priority);
 
 	if (!on || priority == 0)
 		return wanted;

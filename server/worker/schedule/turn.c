@@ -45,7 +45,7 @@ run_credit(struct gpd_schedule_run *run, uint64_t ns)
 		ns = room;
 	run->credited_ns += ns;
 	if (ns)
-		gpd_ledger_count(&run->account->line->devices[run->device].gpu_ns, ns);
+		gpd_ledger_count(&run->account->entry->devices[run->device].gpu_ns, ns);
 }
 
 static void
@@ -309,7 +309,7 @@ gpd_turn_add_run(struct gpd_schedule_run *run)
 	    gpd_usage_meter_init(&run->meter, run->device))
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
-	r = gpd_order_add(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
+	r = gpd_order_add(&turns->order, &run->order, run->account->entry->tenant, gp_now_ns());
 	if (r == 0) {
 		run->turns = turns;
 		run->order.rank = gpd_turn_get_rank(run->account);
@@ -423,7 +423,7 @@ gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p)
 		run->joins = JOINS_MAX;
 	pthread_mutex_unlock(&turns->lock);
 	if (since)
-		gpd_ledger_count(&run->account->line->counts.waited_ns, now - since);
+		gpd_ledger_count(&run->account->entry->counts.waited_ns, now - since);
 	return pass;
 }
 

@@ -27,7 +27,7 @@ static bool
 is_culprit(const struct gpd_session *s)
 {
 	return atomic_load(&s->state) <= GPD_SESSION_DRAINING &&
-	       atomic_load(&s->account.line->counts.launches) > 0 &&
+	       atomic_load(&s->account.entry->counts.launches) > 0 &&
 	       __atomic_load_n(&s->progress.work, __ATOMIC_RELAXED) >
 		       atomic_load(&s->progress.done_work);
 }
@@ -43,7 +43,7 @@ gpd_running_work_find(int64_t tenant, char *text, size_t size)
 	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
 		const char *kernel = __atomic_load_n(&s->progress.kernel, __ATOMIC_ACQUIRE);
 
-		if (!is_culprit(s) || (tenant >= 0 && s->account.line->tenant != tenant))
+		if (!is_culprit(s) || (tenant >= 0 && s->account.entry->tenant != tenant))
 			continue;
 		only = count++ ? NULL : s;
 		/* Text that does not fit is cut off. */
@@ -64,7 +64,7 @@ gpd_running_work_describe(char *text, size_t size)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	about = gpd_running_work_find(-1, text, size);
 	budget =
-		about ? about->account.line->log_budget
+		about ? about->account.entry->log_budget
 		      : gpd_log_budget_get(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (!text[0])
@@ -104,7 +104,7 @@ describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_
 	result_describe(result, whose[0] ? "another tenant" : "", lost->others,
 			sizeof(lost->others));
 	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
-		uint32_t tenant = s->account.line->tenant;
+		uint32_t tenant = s->account.entry->tenant;
 
 		if (!is_culprit(s) || is_described(lost, tenant) ||
 		    lost->tenant_count == GPD_LOST_TENANTS)

@@ -9,7 +9,7 @@
 
 static const uint16_t costs[GPD_KIND_COUNT] = { GPD_KIND_COSTS };
 
-/* Returns the table slot of this name; NULL: its chunk does not exist yet. */
+/* Returns the table slot of this ID; NULL: its chunk does not exist yet. */
 static struct gpd_handle **
 handle_get_slot(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
@@ -25,11 +25,11 @@ add_chunk(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
 	struct gpd_handle **chunk;
 
-	if (!gpd_name_memory_add(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk)))
+	if (!gpd_handle_memory_add(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk)))
 		return -ENOMEM;
 	chunk = calloc(GPD_HANDLE_CHUNK, sizeof(*chunk));
 	if (!chunk) {
-		gpd_name_memory_remove(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk));
+		gpd_handle_memory_remove(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk));
 		return -ENOMEM;
 	}
 	table->chunks[kind][index / GPD_HANDLE_CHUNK] = chunk;
@@ -54,7 +54,7 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 	}
 	if (*place)
 		return -EEXIST;
-	if (!gpd_name_memory_add(&table->memory, costs[kind]))
+	if (!gpd_handle_memory_add(&table->memory, costs[kind]))
 		return -ENOMEM;
 	handle->kind = kind;
 	handle->id = id;
@@ -78,7 +78,7 @@ gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 	if (!place || *place != handle)
 		return;
 	*place = NULL;
-	gpd_name_memory_remove(&table->memory, costs[handle->kind]);
+	gpd_handle_memory_remove(&table->memory, costs[handle->kind]);
 }
 
 void *
@@ -102,6 +102,6 @@ gpd_handle_fini(struct gpd_handle_table *table)
 		for (uint32_t c = 0; c < CHUNKS; c++)
 			free(table->chunks[kind][c]);
 	}
-	gpd_name_memory_fini(&table->memory);
+	gpd_handle_memory_fini(&table->memory);
 	memset(table, 0, sizeof(*table));
 }

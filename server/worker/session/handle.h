@@ -12,7 +12,7 @@
 #define GPD_HANDLE_H
 
 #include "gpd_kinds.h"
-#include "server/common/ledger/name_memory.h"
+#include "server/common/ledger/handle_memory.h"
 
 #include <stdint.h>
 
@@ -26,14 +26,14 @@ struct gpd_handle {
 #define GPD_HANDLE_CHUNK 1024u
 
 /* The table, part of the session. Initialized to zeros; chunks are allocated as IDs are used. To
- * charge the session's memory, set memory.ledger and memory.line (its ledger entry) before the
+ * charge the session's memory, set memory.ledger and memory.entry (its ledger entry) before the
  * first use; left NULL, bytes are only counted and unlimited. */
 struct gpd_handle_table {
 	/* by kind and index / GPD_HANDLE_CHUNK; owned; NULL: not allocated yet */
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
 	/* counts the approximate host memory of the handles and their objects
-	 * (ledger/name_memory.h) */
-	struct gpd_name_memory memory;
+	 * (ledger/handle_memory.h) */
+	struct gpd_handle_memory memory;
 };
 
 /* Adds the handle under this ID, sets its members and charges the kind's memory. kind: at least 1,
@@ -54,7 +54,7 @@ void gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle
  * including the returned one, but not added. */
 void *gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at);
 /* Frees the chunks and uncharges everything. Does not access objects that are still in the table.
- * The table is then empty and may be reused. */
+ * The table is then all zeros; for reuse, set memory.ledger and memory.entry again. */
 void gpd_handle_fini(struct gpd_handle_table *table);
 
 #endif /* GPD_HANDLE_H */

@@ -56,7 +56,7 @@ gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *
 
 	if (!handle)
 		return NULL;
-	ipc_export->line = account->line;
+	ipc_export->entry = account->entry;
 	pthread_mutex_lock(&gpd_ipc_exports_lock);
 	made = export_enter(ipc_export);
 	handle->worker = worker;
@@ -131,7 +131,7 @@ gpd_ipc_export_find_locked(const struct gpd_account *account, const struct gp_by
 	    CRYPTO_memcmp(ipc_export->secret, handle.secret, sizeof(handle.secret)) != 0)
 		return handle_refuse(why_p, "the exported object does not exist",
 				     CUDA_ERROR_INVALID_HANDLE);
-	if (ipc_export->line->tenant != account->line->tenant)
+	if (ipc_export->entry->tenant != account->entry->tenant)
 		return handle_refuse(why_p, "it is another tenant's", CUDA_ERROR_INVALID_HANDLE);
 	*ipc_export_p = ipc_export;
 	return CUDA_SUCCESS;

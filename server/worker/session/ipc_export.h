@@ -26,15 +26,15 @@ struct gp_bytes;
 struct gpd_account;
 
 /* One exported object. The owner sets kind and thing and initializes the rest to zeros;
- * gpd_ipc_export_create() sets number, secret and line. Once it is in the table, it is protected by
- * gpd_ipc_exports_lock; only the exporting session's executor changes it. */
+ * gpd_ipc_export_create() sets number, secret and entry. Once it is in the table, it is protected
+ * by gpd_ipc_exports_lock; only the exporting session's executor changes it. */
 struct gpd_ipc_export {
 	UT_hash_handle hh;
 	uint32_t number;                    /* key in the table; 0: not in the table */
 	enum gp_ipc_kind kind;              /* kind of the object */
 	uint8_t secret[GP_IPC_SECRET_SIZE]; /* random, part of the IPC handle; valid in the table */
-	const struct gpd_ledger_session *line; /* ledger entry of the exporting session */
-	void *thing;                           /* the owner's object; its type depends on kind */
+	const struct gpd_ledger_session *entry; /* ledger entry of the exporting session */
+	void *thing;                            /* the owner's object; its type depends on kind */
 };
 
 /* Protects the table of exports. */

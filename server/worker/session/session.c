@@ -125,7 +125,7 @@ gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, con
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	gpd_log_budget_log(session->account.line->log_budget, level, "session %llu (%s): %s",
+	gpd_log_budget_log(session->account.entry->log_budget, level, "session %llu (%s): %s",
 			   (unsigned long long)session->id, session->peer, text);
 }
 

@@ -253,9 +253,10 @@ void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *wak
 void gpd_session_wake(struct gpd_session *session);
 /*
  * Begins a driver call that blocks until all work in the device's primary context, which must be
- * current, is done. Blocks, without a fixed limit, until the device is idle (device/quiesce.h).
- * Returns true: the call may be made. Returns false if the session is closing or the GPU is lost:
- * the call must not be made. gpd_session_quiesce_end() must follow in both cases.
+ * current, is done. Blocks, without a fixed limit, until the device is nearly idle
+ * (device/quiesce.h). Returns true: the call may be made. Returns false if the session is closing
+ * or the GPU is lost: the call must not be made. gpd_session_quiesce_end() must follow in both
+ * cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 /* Ends what gpd_session_quiesce_begin() has begun, after the call: other sessions may launch

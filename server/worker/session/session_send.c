@@ -61,16 +61,16 @@ static int
 send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
 	GP_LOCKED(session->send.lock)
 {
-	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
+	size_t capacity = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
 	struct gp_header header = { .call = note };
-	uint8_t *record = malloc(room);
+	uint8_t *record = malloc(capacity);
 	struct gp_enc enc;
 	struct iovec iov;
 	int r;
 
 	if (!record)
 		return -ENOMEM;
-	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
+	gp_enc_init(&enc, record + sizeof(header), capacity - sizeof(header));
 	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
 	gp_enc_pad(&enc);
 	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
@@ -175,7 +175,7 @@ gpd_session_recall(struct gpd_session *session)
 	uint32_t request;
 
 	if (atomic_load(&session->send.keep_request) == 0 ||
-	    atomic_load(&session->account.line->cache_state) != GPD_CACHE_RECALLED)
+	    atomic_load(&session->account.entry->cache_state) != GPD_CACHE_RECALLED)
 		return;
 	request = atomic_exchange(&session->send.keep_request, 0);
 	if (request)

@@ -23,9 +23,9 @@ struct gpd_session;
 /* Reports the session's work as orphaned once waited_ms is at least 100. Then also ends the process
  * if the worker is retiring and no session is usable (sessions.h); closing ones are not. From 2500
  * ms on, reports the GPU contexts as lost (gpd_session_poison()) if another session has been
- * waiting for an idle context for 5 s. Called repeatedly by the executor of a closing session while
- * its work continues. waited_ms: time in milliseconds for which the executor has waited for the
- * work. */
+ * waiting for a nearly idle device for 5 s. Called repeatedly by the executor of a closing session
+ * while its work continues. waited_ms: time in milliseconds for which the executor has waited for
+ * the work. */
 void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms);
 
 /* Withdraws the report of orphaned work, if there was one. To be called by the session's executor
@@ -33,7 +33,8 @@ void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waite
 void gpd_retirement_work_done(struct gpd_session *session);
 
 /* Starts retirement on request of the supervisor, which assigns no more sessions to this worker:
- * the process ends with its last session, or at once if it has none. */
+ * the process ends with its last session, or at once if it has none. If only closing sessions with
+ * orphaned work are left, it ends at the next gpd_retirement_work_pending(). */
 void gpd_retirement_start(void);
 
 /* Ends a retiring process without sessions; if it is not retiring, reports a leaked device heap.

@@ -121,7 +121,7 @@ common_unref(const struct gpd_event *event)
 	free(common);
 }
 
-/* Registers the event under a name. On failure its common part is released. */
+/* Registers the event under an ID. On failure its common part is released. */
 static CUresult
 event_add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
 {
@@ -343,7 +343,7 @@ common_join(const struct gpd_session *session, const struct gpd_ipc_export *offe
 {
 	struct gpd_event_common *common = offer->thing;
 
-	if (offer->line == session->account.line)
+	if (offer->entry == session->account.entry)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (common->device != device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;

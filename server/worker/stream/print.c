@@ -50,7 +50,7 @@ struct gpd_print {
 	char complaint[160];               /* message about it, to be sent */
 	char *text;                        /* not yet sent */
 	size_t size;
-	size_t room; /* charged to the ledger */
+	size_t capacity; /* charged to the ledger */
 };
 
 /* A session whose launch waits to become the owner. */
@@ -79,22 +79,24 @@ text_append(struct gpd_print *to, const char *text, size_t size)
 {
 	if (!to || to->size + size > TEXT_MAX)
 		return;
-	if (to->size + size > to->room) {
-		size_t room = to->room ? to->room * 2 : 4096;
+	if (to->size + size > to->capacity) {
+		size_t capacity = to->capacity ? to->capacity * 2 : 4096;
 		const struct gpd_account *account = &to->session->account;
 		char *grown;
 
-		while (room < to->size + size)
-			room *= 2;
-		if (!gpd_ledger_charge_host(account->ledger, account->line, room - to->room))
+		while (capacity < to->size + size)
+			capacity *= 2;
+		if (!gpd_ledger_charge_host(account->ledger, account->entry,
+					    capacity - to->capacity))
 			return;
-		grown = realloc(to->text, room);
+		grown = realloc(to->text, capacity);
 		if (!grown) {
-			gpd_ledger_uncharge_host(account->ledger, account->line, room - to->room);
+			gpd_ledger_uncharge_host(account->ledger, account->entry,
+						 capacity - to->capacity);
 			return;
 		}
 		to->text = grown;
-		to->room = room;
+		to->capacity = capacity;
 	}
 	memcpy(to->text + to->size, text, size);
 	to->size += size;
@@ -424,7 +426,7 @@ gpd_print_flush(struct gpd_session *session)
 	struct gpd_print *mine = __atomic_load_n(&session->print, __ATOMIC_ACQUIRE);
 	char complaint[sizeof(mine->complaint)];
 	char *text;
-	size_t size, room;
+	size_t size, capacity;
 
 	if (!mine)
 		return;
@@ -438,15 +440,15 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_lock(&reader.lock);
 	text = mine->text;
 	size = mine->size;
-	room = mine->room;
+	capacity = mine->capacity;
 	mine->text = NULL;
-	mine->size = mine->room = 0;
+	mine->size = mine->capacity = 0;
 	pthread_mutex_unlock(&reader.lock);
 	if (complaint[0])
 		(void)gpd_session_send_complaint(session, complaint);
 	(void)gpd_session_send_print(session, text, size);
 	free(text);
-	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.entry, capacity);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
@@ -471,6 +473,6 @@ gpd_print_destroy(struct gpd_session *session)
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
-	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, mine->room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.entry, mine->capacity);
 	free(mine);
 }

@@ -130,11 +130,11 @@ CUresult gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *str
 CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream,
 			       CUevent event);
 
-/* Blocks until a launch on the stream may be carried out: while other sessions need an idle context
- * (quiesce.h), and until it is the session's turn (schedule.h). To be called before every launch
- * (calls described as LAUNCHES), and before gpd_stream_begin() for it. Sets stream->batch. May
- * change the current device. Does nothing if there is no such stream; returns early if the session
- * is closing. */
+/* Blocks until a launch on the stream may be carried out: while other sessions need a nearly idle
+ * device (quiesce.h), and until it is the session's turn (schedule.h). To be called before every
+ * launch (calls described as LAUNCHES), and before gpd_stream_begin() for it. Sets stream->batch.
+ * May change the current device. Does nothing if there is no such stream; returns early if the
+ * session is closing. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
 /* Blocks a launch while launches on the device are stopped, because another session needs an idle
  * context (quiesce.h). A session with short work waits only until that work is done. Returns early

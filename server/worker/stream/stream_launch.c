@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays launches while other sessions need an idle context, and until the session has its turn. */
+/* Delays launches while other sessions need a nearly idle device, and until the session has its
+ * turn. */
 #include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
@@ -40,9 +41,9 @@ quiesce_wait(struct gpd_session *session, int device)
 		gp_sleep_ns(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		took = gp_now_ns() - start;
 	}
-	if (took > gpd_quiesce_get_timeout_ns(device))
+	if (took > gpd_quiesce_get_stop_threshold_ns(device))
 		gpd_quiesce_wait_end(device, &session->closing);
-	gpd_ledger_count(&session->account.line->counts.waited_ns, gp_now_ns() - start);
+	gpd_ledger_count(&session->account.entry->counts.waited_ns, gp_now_ns() - start);
 }
 
 void

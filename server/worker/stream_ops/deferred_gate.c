@@ -92,15 +92,15 @@ static struct gpd_stream *
 record_get_unstaged_stream(struct gpd_session *session, const struct gpd_gated_record *record)
 {
 	uint64_t size = get_staged_size(record);
-	struct gpd_names names;
+	struct gpd_call_handles handles;
 
 	if (!size || gpd_staging_has_room(session, size) ||
-	    !gpd_call_get_names(record->call, record->fields, record->size, &names) ||
-	    names.is_unordered)
+	    !gpd_call_get_handles(record->call, record->fields, record->size, &handles) ||
+	    handles.is_unordered)
 		return NULL;
-	for (unsigned int i = 0; i < names.count; i++) {
-		if (names.names[i].kind == GPD_KIND_STREAM)
-			return gpd_stream_get(session, names.names[i].id);
+	for (unsigned int i = 0; i < handles.count; i++) {
+		if (handles.handles[i].kind == GPD_KIND_STREAM)
+			return gpd_stream_get(session, handles.handles[i].id);
 	}
 	return NULL;
 }
@@ -126,15 +126,15 @@ gate_close_unstaged(struct gpd_session *session, const struct gpd_gated_record *
 static int
 gate_close_pending_events(struct gpd_session *session, const struct gpd_gated_record *record)
 {
-	struct gpd_names names;
+	struct gpd_call_handles handles;
 	int r = 0;
 
-	if (!gpd_call_get_names(record->call, record->fields, record->size, &names))
+	if (!gpd_call_get_handles(record->call, record->fields, record->size, &handles))
 		return 0;
-	for (unsigned int i = 0; i < names.count && r == 0; i++) {
-		if (names.names[i].kind == GPD_KIND_EVENT &&
-		    gpd_event_has_deferred_record(session, names.names[i].id))
-			r = gate_add(session, GPD_DEFERRED_GATE_EVENT, NULL, names.names[i].id);
+	for (unsigned int i = 0; i < handles.count && r == 0; i++) {
+		if (handles.handles[i].kind == GPD_KIND_EVENT &&
+		    gpd_event_has_deferred_record(session, handles.handles[i].id))
+			r = gate_add(session, GPD_DEFERRED_GATE_EVENT, NULL, handles.handles[i].id);
 	}
 	return r;
 }
@@ -165,7 +165,7 @@ gate_close_full_streams(struct gpd_session *session)
 
 	session->streams->depths.filled = false;
 	for (struct gpd_stream *s = session->streams->list; s && r == 0; s = s->next) {
-		/* The client gives no work to a stream without a name. */
+		/* The client gives no work to a stream without an ID. */
 		if (!s->handle.id)
 			s->depth.full = false;
 		if (s->depth.full)

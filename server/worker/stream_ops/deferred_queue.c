@@ -15,13 +15,13 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* Keys of queues other than those of names: memory calls, the order of the legacy stream, all
+/* Keys of queues other than those of handles: memory calls, the order of the legacy stream, all
  * records, and records that wait for copies to the client. */
 #define KEY_MEMORY ((uint64_t)GPD_KIND_COUNT << 32)
 #define KEY_LEGACY ((uint64_t)(GPD_KIND_COUNT + 1) << 32)
 #define KEY_ALL ((uint64_t)(GPD_KIND_COUNT + 2) << 32)
 #define KEY_COPIES ((uint64_t)(GPD_KIND_COUNT + 3) << 32)
-#define PLACES_MAX (GPD_NAMES_MAX + 4)
+#define PLACES_MAX (GPD_CALL_HANDLES_MAX + 4)
 
 /* Position of a record in a queue. */
 struct place {
@@ -66,7 +66,7 @@ struct gpd_deferred_queue {
 
 /* Dependencies of a record: its places, each in a different queue. */
 struct deps {
-	struct gpd_names names;
+	struct gpd_call_handles handles;
 	unsigned int count;
 	struct {
 		uint64_t key;
@@ -75,10 +75,10 @@ struct deps {
 };
 
 static uint64_t
-queue_key_from_handle(const struct gpd_handle *name)
+queue_key_from_handle(const struct gpd_handle *handle)
 {
 	/* Only the index: a new object of the same index waits for the end of the old one. */
-	return (uint64_t)name->kind << 32 | (name->id & (GPD_HANDLE_INDEX_MAX - 1));
+	return (uint64_t)handle->kind << 32 | (handle->id & (GPD_HANDLE_INDEX_MAX - 1));
 }
 
 static struct queue *
@@ -133,7 +133,7 @@ deps_add(struct deps *deps, uint64_t key, bool needs, bool closes)
 {
 	unsigned int i = 0;
 
-	/* A call may name an object twice. */
+	/* A call may refer to an object twice. */
 	while (i < deps->count && deps->places[i].key != key)
 		i++;
 	deps->count += i == deps->count;
@@ -147,7 +147,7 @@ static void
 deps_add_stream(const struct gpd_session *session, uint32_t id, struct deps *deps)
 {
 	const struct gpd_stream *stream = gpd_stream_get(session, id);
-	bool waits_only = deps->names.use == GPD_STREAM_AWAITED;
+	bool waits_only = deps->handles.use == GPD_STREAM_AWAITED;
 	bool legacy = stream && stream->legacy;
 
 	/* A stream that is yet to be created may be a blocking one. */
@@ -161,18 +161,18 @@ deps_from_record(const struct gpd_session *session, const struct gp_header *head
 		 const void *fields, size_t size, struct deps *deps)
 {
 	memset(deps, 0, sizeof(*deps));
-	if (!gpd_call_get_names(header->call, fields, size, &deps->names))
+	if (!gpd_call_get_handles(header->call, fields, size, &deps->handles))
 		return false;
-	deps_add(deps, KEY_ALL, deps->names.after_all, deps->names.before_all);
-	if (deps->names.memory)
+	deps_add(deps, KEY_ALL, deps->handles.after_all, deps->handles.before_all);
+	if (deps->handles.memory)
 		deps_add(deps, KEY_MEMORY, true, true);
-	if (!deps->names.no_dtoh_wait)
+	if (!deps->handles.no_dtoh_wait)
 		deps_add(deps, KEY_COPIES, false, false);
-	for (unsigned int i = 0; i < deps->names.count; i++) {
-		deps_add(deps, queue_key_from_handle(&deps->names.names[i]), true, true);
-		if (deps->names.names[i].kind == GPD_KIND_STREAM &&
-		    deps->names.use != GPD_STREAM_MADE_OR_DROPPED)
-			deps_add_stream(session, deps->names.names[i].id, deps);
+	for (unsigned int i = 0; i < deps->handles.count; i++) {
+		deps_add(deps, queue_key_from_handle(&deps->handles.handles[i]), true, true);
+		if (deps->handles.handles[i].kind == GPD_KIND_STREAM &&
+		    deps->handles.use != GPD_STREAM_MADE_OR_DROPPED)
+			deps_add_stream(session, deps->handles.handles[i].id, deps);
 	}
 	return true;
 }
@@ -214,7 +214,7 @@ entry_enqueue(struct gpd_deferred_queue *deferred_queue, const struct deps *deps
 	}
 	entry->place_count = deps->count;
 	entry->number = ++deferred_queue->last_number;
-	entry->listed = deps->names.listed;
+	entry->listed = deps->handles.listed;
 	if (entry->listed)
 		DL_APPEND2(deferred_queue->listed, entry, prev_listed, next_listed);
 	deferred_queue->cost += entry_get_cost(entry);
@@ -326,7 +326,7 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 {
 	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 	uint64_t bulk_size = session->current.bulk_left;
-	uint64_t max = session->account.line->deferred_max;
+	uint64_t max = session->account.entry->deferred_max;
 	struct gp_args_gpCopyInLanes copy;
 	struct gpd_deferred_entry *entry;
 
@@ -378,12 +378,12 @@ entry_enqueue_first(struct gpd_deferred_queue *deferred_queue, const struct deps
 }
 
 struct gpd_deferred_entry *
-gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind kind, uint32_t name)
+gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind kind, uint32_t id)
 {
 	const struct gp_header header = { 0 };
 	const struct gpd_handle handle = {
 		.kind = kind == GPD_DEFERRED_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
-		.id = name,
+		.id = id,
 	};
 	uint64_t bulk_left = session->current.bulk_left;
 	struct gpd_deferred_entry *gate;
@@ -397,7 +397,7 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 	deps_add(&deps, KEY_ALL, false, false);
 	deps_add(&deps, queue_key_from_handle(&handle), true, true);
 	if (kind != GPD_DEFERRED_GATE_EVENT)
-		deps_add_stream(session, name, &deps);
+		deps_add_stream(session, id, &deps);
 	if (kind == GPD_DEFERRED_GATE_COPIES)
 		deps_add(&deps, KEY_COPIES, true, true);
 	session->current.bulk_left = 0;
@@ -490,7 +490,7 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 		return 0;
 	if (!deps_from_record(session, header, fields, size, &deps))
 		return 0;
-	if (deps.names.is_unordered) {
+	if (deps.handles.is_unordered) {
 		if (header->call == GP_CALL_gpCopyReplace)
 			deferred_copy_replace(session->stream_ops->queue, fields, size);
 		return 0;
@@ -502,7 +502,7 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 		return -EPROTO;
 	}
 	waits = deps_are_blocked(session->stream_ops->queue, &deps);
-	if (waits && deps.names.is_query) {
+	if (waits && deps.handles.is_query) {
 		(void)gpd_session_reply(session, header->call, header->request,
 					CUDA_ERROR_NOT_READY, NULL, 0);
 		return 1;

@@ -91,12 +91,12 @@ int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
 /* Called by deferred_gate.c. Adds an entry for a gate of this kind, and creates the queue if
- * necessary. name: ID of the stream, or of the event for GPD_DEFERRED_GATE_EVENT. All records of
+ * necessary. id: ID of the stream, or of the event for GPD_DEFERRED_GATE_EVENT. All records of
  * the stream wait for the gate, including those already deferred. Only later records wait for the
  * gate of an event. Returns the entry, which the caller removes by gpd_deferred_remove() when the
  * gate opens; NULL: out of memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
-						 enum gpd_deferred_gate_kind kind, uint32_t name);
+						 enum gpd_deferred_gate_kind kind, uint32_t id);
 
 /* Returns the next deferred record that may be carried out now, and sets *record_p to it, borrowed
  * until gpd_deferred_remove(). Takes the entry off the list of ready records only: later records

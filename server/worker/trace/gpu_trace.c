@@ -89,12 +89,12 @@ entry_create(const struct gpd_account *account)
 {
 	struct entry *entry;
 
-	if (!gpd_ledger_charge_host(account->ledger, account->line, sizeof(*entry)))
+	if (!gpd_ledger_charge_host(account->ledger, account->entry, sizeof(*entry)))
 		return NULL;
 	entry = calloc(1, sizeof(*entry));
 	if (entry && gpd_driver.cuEventCreate(&entry->done, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
 		return entry;
-	gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
+	gpd_ledger_uncharge_host(account->ledger, account->entry, sizeof(*entry));
 	free(entry);
 	return NULL;
 }
@@ -137,7 +137,7 @@ track_get(struct gpd_trace *trace, struct gpd_stream *stream)
 
 static bool
 work_measure(struct gpd_session *session, struct gpd_stream *stream,
-	     const struct gpd_trace_work *work)
+	     const struct gpd_trace_operation *work)
 {
 	struct gpd_trace *trace = session->trace;
 	struct entry *entry;
@@ -167,7 +167,7 @@ work_measure(struct gpd_session *session, struct gpd_stream *stream,
 }
 
 void
-gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
+gpd_trace_record(struct gpd_session *session, const struct gpd_trace_operation *work)
 {
 	struct gpd_stream *stream;
 
@@ -393,7 +393,7 @@ destroy_entries(const struct gpd_account *account, struct entry *entry)
 		struct entry *next = entry->next;
 
 		(void)gpd_driver.cuEventDestroy_v2(entry->done);
-		gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
+		gpd_ledger_uncharge_host(account->ledger, account->entry, sizeof(*entry));
 		free(entry);
 		entry = next;
 	}

@@ -24,7 +24,7 @@
 struct gpd_session;
 
 /* An operation that was just enqueued on its stream. */
-struct gpd_trace_work {
+struct gpd_trace_operation {
 	uint64_t begun_ns; /* from gpd_trace_begin(); 0: not traced */
 	/* Client's handle (gp_kernel, from the call's fields) of the kernel of a launch, whose name
 	 * is in session->progress.kernel; 0: not a launch. */
@@ -33,7 +33,7 @@ struct gpd_trace_work {
 	uint16_t call;   /* number of the call */
 };
 
-/* Returns the present time for gpd_trace_work.begun_ns if the session is traced, otherwise 0.
+/* Returns the present time for gpd_trace_operation.begun_ns if the session is traced, otherwise 0.
  * Called before the operation is enqueued. */
 uint64_t gpd_trace_begin(const struct gpd_session *session);
 /* Records an operation that was enqueued without an error, by an event on its stream. Called before
@@ -41,7 +41,7 @@ uint64_t gpd_trace_begin(const struct gpd_session *session);
  * session does not use launch threads (issue/issue.h). Makes the device of the stream current. Does
  * nothing if begun_ns is 0 or the stream does not exist. If the event cannot be recorded, the
  * operation is only counted, for the next one of its stream. *work may be freed on return. */
-void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
+void gpd_trace_record(struct gpd_session *session, const struct gpd_trace_operation *work);
 
 /* Frees session->trace at the session's end, when it has no work left. Accepts a session without a
  * trace. */

@@ -271,7 +271,7 @@ gpd_trace_begin(const struct gpd_session *session)
 }
 
 void
-gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
+gpd_trace_record(struct gpd_session *session, const struct gpd_trace_operation *work)
 {
 }
 
@@ -318,20 +318,20 @@ gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *funct
 }
 
 bool
-gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
+gpd_handle_memory_add(struct gpd_handle_memory *memory, uint64_t bytes)
 {
 	memory->used += bytes;
 	return true;
 }
 
 void
-gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes)
+gpd_handle_memory_remove(struct gpd_handle_memory *memory, uint64_t bytes)
 {
 	memory->used -= bytes;
 }
 
 void
-gpd_name_memory_fini(struct gpd_name_memory *memory)
+gpd_handle_memory_fini(struct gpd_handle_memory *memory)
 {
 }
 

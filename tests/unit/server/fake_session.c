@@ -78,7 +78,7 @@ fake_session_create(struct fake_session *fake)
 	fake->session.account.reclaim_memory = reclaim_memory;
 	fake->session.account.closing = &fake->session.closing;
 	fake->session.account.ledger = fake->ledger;
-	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
+	fake->session.account.entry = gpd_ledger_open(fake->ledger, 1, 0, 0);
 	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
 	fake->session.graphs = &fake->graphs;
 	fake->session.modules = &fake->modules;
@@ -117,7 +117,7 @@ fake_session_destroy(struct fake_session *fake)
 uint64_t
 fake_session_allocated(const struct fake_session *fake, int device)
 {
-	return fake->session.account.line->devices[device].memory;
+	return fake->session.account.entry->devices[device].memory;
 }
 
 static struct fake_session *

@@ -48,7 +48,7 @@ setup(void **state)
 	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
 	fake.session.handles.memory.ledger = fake.ledger;
-	fake.session.handles.memory.line = fake.session.account.line;
+	fake.session.handles.memory.entry = fake.session.account.entry;
 	fake.ledger->host_max = UINT64_MAX;
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 0);
@@ -224,7 +224,7 @@ drop(uint32_t name)
 static inline uint64_t
 charged(void)
 {
-	assert_true(gpd_name_memory_add(&fake.session.handles.memory, 0));
+	assert_true(gpd_handle_memory_add(&fake.session.handles.memory, 0));
 	return fake.session.handles.memory.used;
 }
 

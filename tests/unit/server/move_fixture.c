@@ -177,8 +177,9 @@ move_setup(void **state)
 	if (!f || !f->ledger)
 		return -1;
 	(void)close(fd);
-	f->session.account.line = gpd_ledger_open(f->ledger, 1, 0, 0);
-	if (!f->session.account.line || gpd_driver.cuMemsetD8Async(move_memory, 0, 1 << 20, NULL) ||
+	f->session.account.entry = gpd_ledger_open(f->ledger, 1, 0, 0);
+	if (!f->session.account.entry ||
+	    gpd_driver.cuMemsetD8Async(move_memory, 0, 1 << 20, NULL) ||
 	    gpd_driver.cuCtxSynchronize() ||
 	    gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle) ||
 	    gpd_wait_start(&f->session))

@@ -260,7 +260,7 @@ add_client(uint32_t tenant, uint64_t kernel_ns)
 	client->session.id = client_count;
 	client->session.account.closing = &client->session.closing;
 	client->session.account.ledger = ledger;
-	client->session.account.line = gpd_ledger_open(ledger, client_count, tenant, 0);
+	client->session.account.entry = gpd_ledger_open(ledger, client_count, tenant, 0);
 	for (uint32_t i = 0; i < 2; i++)
 		client->streams[i].driver = (CUstream)&client->gpu_streams[i];
 	return client;
@@ -425,11 +425,11 @@ assert_parts(bool of_sum, const struct part *parts)
 uint64_t
 measured(const struct client *client)
 {
-	return client->session.account.line->devices[0].gpu_ns;
+	return client->session.account.entry->devices[0].gpu_ns;
 }
 
 uint64_t
 waited(const struct client *client)
 {
-	return client->session.account.line->counts.waited_ns;
+	return client->session.account.entry->counts.waited_ns;
 }

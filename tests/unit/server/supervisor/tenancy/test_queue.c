@@ -13,11 +13,11 @@ UNIT_TEST(who_came_first_is_first)
 	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 0), 3);
 	/* Asking again changes nothing. */
 	assert_int_equal(gpd_queue_add(&queue, 12, 2, true, 1), 2);
-	assert_int_equal(gpd_queue_ahead(&queue, 11, 1), 0);
-	assert_int_equal(gpd_queue_ahead(&queue, 13, 1), 2);
+	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 11, 1), 0);
+	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 13, 1), 2);
 	/* Clients that are not in the queue, and new ones, come after all others. */
-	assert_int_equal(gpd_queue_ahead(&queue, 0, 1), 3);
-	assert_int_equal(gpd_queue_ahead(&queue, 99, 1), 3);
+	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 0, 1), 3);
+	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 99, 1), 3);
 	gpd_queue_remove(&queue, 11);
 	gpd_queue_remove(&queue, 11);
 	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 1), 2);
@@ -31,10 +31,10 @@ UNIT_TEST(who_waits_for_its_tenant_is_in_nobody_elses_way)
 	assert_int_equal(gpd_queue_add(&queue, 11, 1, false, 0), 1);
 	assert_int_equal(gpd_queue_add(&queue, 12, 1, false, 0), 2);
 	assert_int_equal(gpd_queue_add(&queue, 13, 2, false, 0), 1);
-	assert_int_equal(gpd_queue_ahead(&queue, 0, 0), 0);
-	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 1, 0), 2);
-	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 2, 0), 1);
-	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 3, 0), 0);
+	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 0, 0), 0);
+	assert_int_equal(gpd_queue_count_ahead_in_tenant(&queue, 0, 1, 0), 2);
+	assert_int_equal(gpd_queue_count_ahead_in_tenant(&queue, 0, 2, 0), 1);
+	assert_int_equal(gpd_queue_count_ahead_in_tenant(&queue, 0, 3, 0), 0);
 }
 
 UNIT_TEST(who_does_not_ask_again_is_forgotten)

@@ -18,8 +18,8 @@ static int
 setup(void **state)
 {
 	fake_session_create(&fake);
-	fake.session.account.line->machine = HERE;
-	fake.session.account.line->pid = 100;
+	fake.session.account.entry->machine = HERE;
+	fake.session.account.entry->pid = 100;
 	return gpd_memory_create(&fake.session);
 }
 
@@ -66,7 +66,7 @@ TEST(memory_is_the_quota)
 {
 	struct gp_device_state device_state;
 
-	fake.session.account.line->devices[0].memory_max = 2 * GIB;
+	fake.session.account.entry->devices[0].memory_max = 2 * GIB;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
 	assert_int_equal(ask(0, 0, &device_state), CUDA_SUCCESS);
 	assert_int_equal(device_state.words[GP_STATE_MEMORY_TOTAL], 2 * GIB);
@@ -79,9 +79,9 @@ TEST(what_was_granted_and_is_not_used_is_free)
 {
 	struct gp_device_state device_state;
 
-	fake.session.account.line->devices[0].memory_max = GIB;
+	fake.session.account.entry->devices[0].memory_max = GIB;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
-	fake.session.account.line->devices[0].allowance = GIB;
+	fake.session.account.entry->devices[0].allowance = GIB;
 	assert_int_equal(ask(0, 0, &device_state), CUDA_SUCCESS);
 	assert_int_equal(device_state.words[GP_STATE_MEMORY_FREE], GIB);
 	assert_int_equal(ask(0, GP_STATE_PROCESSES, &device_state), CUDA_SUCCESS);
@@ -128,7 +128,7 @@ TEST(a_device_that_is_not_the_sessions_is_not_told_of)
 {
 	struct gp_device_state device_state;
 
-	fake.session.account.line->devices[1].allowed = 0;
+	fake.session.account.entry->devices[1].allowed = 0;
 	assert_int_equal(ask(1, GP_STATE_PROCESSES | GP_STATE_SENSORS, &device_state),
 			 CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(ask(99, GP_STATE_PROCESSES, &device_state), CUDA_ERROR_INVALID_DEVICE);

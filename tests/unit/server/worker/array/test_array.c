@@ -183,7 +183,7 @@ TEST(what_is_left_of_a_page_is_charged_to_those_in_it)
 
 TEST(memory_counts_until_the_driver_has_it_back)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * MIB;
+	fake.session.account.entry->devices[0].memory_max = 4 * MIB;
 	hold_quiet_jobs();
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_ERROR_OUT_OF_MEMORY);
@@ -202,7 +202,7 @@ TEST(memory_counts_until_the_driver_has_it_back)
 
 TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * MIB;
+	fake.session.account.entry->devices[0].memory_max = 4 * MIB;
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_SUCCESS);
@@ -214,7 +214,7 @@ TEST(the_same_array_again_is_the_old_one)
 	const struct gp_array_box corner = { 0, 0, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 };
 
-	fake.session.account.line->devices[0].memory_max = 2 * MIB;
+	fake.session.account.entry->devices[0].memory_max = 2 * MIB;
 	hold_quiet_jobs();
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(create(NAME, 512), CUDA_SUCCESS);

@@ -66,7 +66,7 @@ TEST(bytes_of_the_record_arrive)
 	assert_int_equal(device[103], 0);
 	assert_int_equal(fake.session.current.bulk_left, 0);
 	assert_null(fake.session.current.bulk_read);
-	assert_int_equal(fake.session.account.line->counts.copied_in, 300);
+	assert_int_equal(fake.session.account.entry->counts.copied_in, 300);
 	free(bytes);
 }
 

@@ -122,7 +122,7 @@ setup(void **state)
 		client->stream.work = 1;
 		client->session.streams = &client->streams;
 		client->session.streams->list = &client->stream;
-		client->session.account.line = gpd_ledger_open(ledger, i + 1, 1, 0);
+		client->session.account.entry = gpd_ledger_open(ledger, i + 1, 1, 0);
 	}
 	stopped = fails = false;
 	records = 0;
@@ -216,7 +216,7 @@ CASE(long_work_is_waited_for_and_held_and_short_work_goes_on)
 	assert_int_equal(gpd_quiesce_stopped, 0);
 	before = clients[0].launches;
 	while (clients[0].launches == before ||
-	       clients[0].session.account.line->counts.waited_ns <= 100 * MS)
+	       clients[0].session.account.entry->counts.waited_ns <= 100 * MS)
 		(void)usleep(100);
 	stop(2);
 }

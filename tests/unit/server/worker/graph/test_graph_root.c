@@ -92,7 +92,7 @@ setup(void **state)
 	fake.session.streams->list = &fake.stream;
 	fake.stream.next = &fake.other;
 	fake.session.handles.memory.ledger = fake.ledger;
-	fake.session.handles.memory.line = fake.session.account.line;
+	fake.session.handles.memory.entry = fake.session.account.entry;
 	fake.ledger->host_max = UINT64_MAX;
 	refusals = instantiated = asked = 0;
 	answer = CUDA_ERROR_NOT_SUPPORTED;

@@ -98,25 +98,26 @@ TEST(the_size_of_a_piece_is_read_or_refused)
 	static const char *const wrong[] = { "0", "65", "2M", "-1", "1.5" };
 	uint64_t size;
 
-	assert_true(gpd_host_piece_parse(NULL, &size));
+	assert_true(gpd_host_registration_parse(NULL, &size));
 	assert_int_equal(size, 8 * MIB);
-	assert_true(gpd_host_piece_parse("", &size));
+	assert_true(gpd_host_registration_parse("", &size));
 	assert_int_equal(size, 8 * MIB);
-	assert_true(gpd_host_piece_parse("64", &size));
+	assert_true(gpd_host_registration_parse("64", &size));
 	assert_int_equal(size, 64 * MIB);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		assert_false(gpd_host_piece_parse(wrong[i], &size));
+		assert_false(gpd_host_registration_parse(wrong[i], &size));
 		assert_int_equal(size, 8 * MIB);
 	}
 }
 
 TEST(pieces_are_registered_and_given_up_one_by_one)
 {
-	uint64_t first = gpd_host_memory_room(&fake.session, base) % (8 * MIB);
+	uint64_t first = gpd_host_memory_get_registration_rest(&fake.session, base) % (8 * MIB);
 
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
 	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 3);
-	assert_int_equal(gpd_host_memory_room(&fake.session, base + first + 5), 8 * MIB - 5);
+	assert_int_equal(gpd_host_memory_get_registration_rest(&fake.session, base + first + 5),
+			 8 * MIB - 5);
 	memset(at(first), 7, 20 * MIB);
 	assert_int_equal(unmap(first, 20 * MIB), GPD_LATER);
 	fake_session_run_markers(&fake, -1);

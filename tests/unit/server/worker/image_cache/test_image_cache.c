@@ -68,11 +68,11 @@ add(const uint8_t *sha256, void *bytes, size_t size)
 static struct gpd_blob *
 find(const uint8_t *sha256, size_t size)
 {
-	struct gpd_image_name name = { .size = size };
+	struct gpd_image_key key = { .size = size };
 	struct gpd_blob *blob;
 
-	memcpy(name.sha256, sha256, sizeof(name.sha256));
-	blob = gpd_image_cache_get(&name, &alone, &going_on);
+	memcpy(key.sha256, sha256, sizeof(key.sha256));
+	blob = gpd_image_cache_get(&key, &alone, &going_on);
 	gpd_image_cache_abandon_upload(&alone);
 	return blob;
 }
@@ -371,11 +371,11 @@ static bool
 tenant_has(const char *tenant, char fill, size_t size)
 {
 	struct gpd_image_uploader bringer = { .tenant = tenant };
-	struct gpd_image_name name = { .size = size };
+	struct gpd_image_key key = { .size = size };
 	struct gpd_blob *blob;
 
-	free(content(fill, size, name.sha256));
-	blob = gpd_image_cache_get(&name, &bringer, &going_on);
+	free(content(fill, size, key.sha256));
+	blob = gpd_image_cache_get(&key, &bringer, &going_on);
 	gpd_image_cache_abandon_upload(&bringer);
 	gpd_blob_unref(blob);
 	return blob;
@@ -426,7 +426,7 @@ TEST(the_cache_leaves_a_tenth_free_or_1_gib)
 
 #define WAITING 3
 
-static const struct gpd_image_name ONE = { "one", 1000 }, OTHER = { "another", 1000 };
+static const struct gpd_image_key ONE = { "one", 1000 }, OTHER = { "another", 1000 };
 static struct gpd_image_uploader first, second, more[WAITING];
 
 static int
@@ -452,9 +452,9 @@ teardown_bringers(void **state)
 }
 
 static struct gpd_blob *
-get(const struct gpd_image_name *name, struct gpd_image_uploader *uploader)
+get(const struct gpd_image_key *key, struct gpd_image_uploader *uploader)
 {
-	return gpd_image_cache_get(name, uploader, &going_on);
+	return gpd_image_cache_get(key, uploader, &going_on);
 }
 
 #define TEST_BRINGING(test) UNIT_TEST_WITH(test, setup_bringers, teardown_bringers)

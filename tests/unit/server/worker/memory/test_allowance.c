@@ -41,7 +41,7 @@ counted(void)
 static uint64_t
 left(void)
 {
-	return fake.session.account.line->devices[0].allowance / UNIT;
+	return fake.session.account.entry->devices[0].allowance / UNIT;
 }
 
 TEST(what_is_granted_counts_and_is_used_without_asking)
@@ -85,7 +85,7 @@ TEST(what_is_not_used_is_given_back)
 
 TEST(quota_and_device_bound_it)
 {
-	fake.session.account.line->devices[0].memory_max = 20 * UNIT;
+	fake.session.account.entry->devices[0].memory_max = 20 * UNIT;
 	/* The size that is needed, and an eighth of the rest. */
 	assert_int_equal(grant(4, 100), 6);
 	assert_int_equal(grant(15, 15), 0);
@@ -93,7 +93,7 @@ TEST(quota_and_device_bound_it)
 	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(grant(4, 4), 0);
 	assert_int_equal(counted(), 6);
-	fake.session.account.line->devices[0].memory_max = GPD_NO_LIMIT;
+	fake.session.account.entry->devices[0].memory_max = GPD_NO_LIMIT;
 	assert_int_equal(grant((uint64_t)7 << 9, (uint64_t)7 << 9), 0);
 }
 
@@ -116,10 +116,10 @@ TEST(what_is_held_besides_is_free)
 	assert_int_equal(grant(2, 10), 10);
 	assert_int_equal(available(), before);
 	assert_int_equal(use(0, 6), CUDA_SUCCESS);
-	assert_int_equal(fake.session.account.line->devices[0].allowance_backing, 8 * UNIT);
+	assert_int_equal(fake.session.account.entry->devices[0].allowance_backing, 8 * UNIT);
 	assert_int_equal(available(), before + 4);
 	assert_int_equal(use(6, 4), CUDA_SUCCESS);
-	assert_int_equal(fake.session.account.line->devices[0].allowance_backing, 0);
+	assert_int_equal(fake.session.account.entry->devices[0].allowance_backing, 0);
 	assert_int_equal(available(), before);
 }
 

@@ -40,12 +40,12 @@ given_back(void)
 {
 	assert_int_equal(gpd_gpMemoryKept(&fake.session, &(struct gp_args_gpMemoryKept){ 0 }),
 			 CUDA_SUCCESS);
-	return fake.session.account.line->cache_state;
+	return fake.session.account.entry->cache_state;
 }
 
 TEST(the_ledger_knows_who_keeps_memory)
 {
-	struct gpd_ledger_session *entry = fake.session.account.line;
+	struct gpd_ledger_session *entry = fake.session.account.entry;
 
 	assert_int_equal(keep(7), GPD_LATER);
 	assert_int_equal(entry->cache_state, GPD_CACHE_FILLED);
@@ -199,7 +199,7 @@ TEST(free_memory_is_what_the_quota_leaves)
 	assert_int_equal(reply.free, (uint64_t)6 << 30);
 	assert_int_equal(reply.total, (uint64_t)8 << 30);
 
-	fake.session.account.line->devices[0].memory_max = (uint64_t)2 << 30;
+	fake.session.account.entry->devices[0].memory_max = (uint64_t)2 << 30;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, (uint64_t)1 << 30),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
@@ -212,7 +212,7 @@ TEST(free_memory_is_what_the_quota_leaves)
 static void *
 close_when_awaited(void *other)
 {
-	while (!atomic_load(&fake.session.account.line->waiting))
+	while (!atomic_load(&fake.session.account.entry->waiting))
 		gp_sleep_ns(100000);
 	gpd_ledger_close(fake.ledger, other);
 	return NULL;
@@ -294,7 +294,7 @@ apart(uint64_t at, int device)
 static void
 two_devices(void)
 {
-	atomic_store(&fake.session.account.line->devices[1].allowed, 1);
+	atomic_store(&fake.session.account.entry->devices[1].allowed, 1);
 	gpd_devices.all[0].peers = 2;
 	gpd_devices.all[1].peers = 1;
 	assert_int_equal(map_on(0, 0), CUDA_SUCCESS);
@@ -339,7 +339,7 @@ TEST(only_ones_own_devices_with_a_link_are_peers)
 	gpd_devices.all[0].peers = 0;
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	gpd_devices.all[0].peers = 2;
-	atomic_store(&fake.session.account.line->devices[1].allowed, 0);
+	atomic_store(&fake.session.account.entry->devices[1].allowed, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(let_reach(1, 0), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(fake_driver_count_calls("cuMemSetAccess"), 0);

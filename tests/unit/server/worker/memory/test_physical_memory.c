@@ -47,13 +47,13 @@ detach(uint64_t at, uint64_t granules)
 static uint64_t
 left(void)
 {
-	return gpd_ledger_headroom(fake.session.account.ledger, fake.session.account.line, 0, 0)
+	return gpd_ledger_headroom(fake.session.account.ledger, fake.session.account.entry, 0, 0)
 		.left;
 }
 
 TEST(memory_counts_until_the_driver_has_it_back)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
+	fake.session.account.entry->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
 	assert_int_equal(left(), UNIT);
 	assert_int_equal(attach(0, 3), CUDA_SUCCESS);
@@ -81,7 +81,7 @@ TEST(memory_counts_until_the_driver_has_it_back)
 
 TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
+	fake.session.account.entry->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
 	assert_int_equal(attach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(detach(0, 3), CUDA_SUCCESS);

@@ -14,7 +14,7 @@ setup(void **state)
 {
 	fake_session_create(&fake);
 	other = fake.session.account;
-	other.line = gpd_ledger_open(fake.ledger, 2, 0, 0);
+	other.entry = gpd_ledger_open(fake.ledger, 2, 0, 0);
 	return 0;
 }
 
@@ -42,8 +42,8 @@ make(void)
 static void
 expect(uint64_t first, uint64_t second)
 {
-	assert_int_equal(fake.session.account.line->devices[0].memory, first);
-	assert_int_equal(other.line->devices[0].memory, second);
+	assert_int_equal(fake.session.account.entry->devices[0].memory, first);
+	assert_int_equal(other.entry->devices[0].memory, second);
 	assert_int_equal(fake.ledger->tenants[0].devices[0].memory, first + second);
 }
 
@@ -84,11 +84,11 @@ UNIT_TEST_WITH(who_pays_may_have_less_than_that, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
-	other.line->devices[0].memory_max = SIZE / 2;
+	other.entry->devices[0].memory_max = SIZE / 2;
 	assert_true(gpd_shared_physical_ref(shared, &other));
 	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, SIZE);
-	assert_int_equal(other.line->devices[0].memory_peak, SIZE);
+	assert_int_equal(other.entry->devices[0].memory_peak, SIZE);
 	gpd_shared_physical_unref(shared, &other);
 	expect(0, 0);
 }

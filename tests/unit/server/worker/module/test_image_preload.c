@@ -145,7 +145,7 @@ code(void)
 TEST(test_kept_once)
 {
 	struct gpd_blob *blob = blob_of(1);
-	struct gp_bytes sha256 = { blob->name.sha256, GPD_SHA256_SIZE };
+	struct gp_bytes sha256 = { blob->key.sha256, GPD_SHA256_SIZE };
 	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
@@ -182,12 +182,12 @@ TEST(test_given_back)
 
 TEST(test_of_whom)
 {
-	uint32_t tenant = fake.session.account.line->tenant;
+	uint32_t tenant = fake.session.account.entry->tenant;
 
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
 	gpd_ledger_add_tenant(fake.ledger, tenant + 1, "b");
-	fake.session.account.line->tenant = tenant + 1;
+	fake.session.account.entry->tenant = tenant + 1;
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
 	assert_int_equal(promised(), 1);
@@ -195,15 +195,15 @@ TEST(test_of_whom)
 	/* The line is another tenant's now. */
 	gpd_ledger_add_tenant(fake.ledger, tenant + 1, "c");
 	assert_int_equal(promised(), 0);
-	fake.session.account.line->tenant = tenant;
+	fake.session.account.entry->tenant = tenant;
 	program[1]++;
 	assert_int_equal(promised(), 0);
 	program[1]--;
 	assert_int_equal(promised(), 1);
 	gpd_preload_drop_all(&fake.session);
-	atomic_store(&fake.session.account.line->devices[0].allowed, false);
+	atomic_store(&fake.session.account.entry->devices[0].allowed, false);
 	assert_int_equal(promised(), 0);
-	atomic_store(&fake.session.account.line->devices[0].allowed, true);
+	atomic_store(&fake.session.account.entry->devices[0].allowed, true);
 }
 
 /* A client that does not name its program gets no preload. */
@@ -263,7 +263,7 @@ retire(int number, int device)
 static struct gpd_preload *
 keep(struct gpd_blob *blob)
 {
-	const struct gp_bytes sha256 = { blob->name.sha256, GPD_SHA256_SIZE };
+	const struct gp_bytes sha256 = { blob->key.sha256, GPD_SHA256_SIZE };
 
 	return gpd_preload_pop(&fake.session, sha256, 0);
 }
@@ -322,7 +322,7 @@ TEST(test_retired_limits)
 /* A tenant that has many programs forgets its own, and not another's. */
 TEST(test_programs)
 {
-	uint32_t *tenant = &fake.session.account.line->tenant, own = *tenant;
+	uint32_t *tenant = &fake.session.account.entry->tenant, own = *tenant;
 
 	assert_int_equal(promised(), 0);
 	gpd_ledger_add_tenant(fake.ledger, own + 1, "b");

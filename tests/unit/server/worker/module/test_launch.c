@@ -287,7 +287,7 @@ TEST(variables_are_charged_until_the_driver_has_unloaded_them)
 	assert_true(gpd_image_wait_unloaded(&fake.session));
 	assert_int_equal(fake_driver_libraries, 0);
 	assert_int_equal(fake_session_allocated(&fake, 0), 0);
-	assert_int_equal(fake.session.account.line->pending_frees[0], 0);
+	assert_int_equal(fake.session.account.entry->pending_frees[0], 0);
 	gpd_quiesce_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
 }

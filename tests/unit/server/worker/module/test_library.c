@@ -186,10 +186,10 @@ LIBRARY_TEST(beside_work_that_does_not_end_nothing_is_unloaded)
 static struct gpd_ledger_line *
 code_of(struct fake_session *fake)
 {
-	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
+	return &fake->session.account.entry->devices[GPD_LEDGER_CODE];
 }
 
-/* A load finds an idle context even if kernels run forever. */
+/* A load finds a nearly idle device even if kernels run forever. */
 LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load)
 {
 	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
@@ -310,13 +310,13 @@ make_lazy(struct gpd_library *library)
 LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well)
 {
 	struct gpd_unpacking other;
-	struct gpd_use use;
+	struct gpd_device_kernel device_kernel;
 	struct waiter waiter = { .kernel = 0 };
 
 	load(&ours, PLAIN);
-	assert_int_equal(gpd_image_kernel(&ours.session, (uint64_t)IMAGE << 32, 0, &use),
+	assert_int_equal(gpd_image_kernel(&ours.session, (uint64_t)IMAGE << 32, 0, &device_kernel),
 			 CUDA_SUCCESS);
-	waiter.library = use.image->library;
+	waiter.library = device_kernel.image->library;
 	make_lazy(waiter.library);
 	functions = 0;
 	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));

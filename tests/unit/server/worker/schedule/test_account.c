@@ -21,7 +21,7 @@ set_up(void **state)
 	account.ledger = gpd_ledger_create(&fd);
 	if (!account.ledger)
 		return -1;
-	account.line = gpd_ledger_open(account.ledger, 7, GPD_TENANT_DEFAULT, 1);
+	account.entry = gpd_ledger_open(account.ledger, 7, GPD_TENANT_DEFAULT, 1);
 	return close(fd);
 }
 
@@ -36,24 +36,24 @@ tear_down(void **state)
 
 TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing)
 {
-	struct gpd_ledger_line *line = &account.line->devices[1];
+	struct gpd_ledger_line *line = &account.entry->devices[1];
 
 	line->memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 1, 60), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(line->memory, 60);
-	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 1, 0).left, 40);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 1, 0).left, 40);
 	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
 	gpd_account_free(&account, 1, 90);
 	assert_int_equal(line->memory, 10);
 	assert_int_equal(line->memory_peak, 100);
-	assert_int_equal(account.line->counts.refusals, 2);
+	assert_int_equal(account.entry->counts.refusals, 2);
 }
 
 TEST(what_no_device_has_is_never_charged)
 {
-	struct gpd_ledger_line *line = &account.line->devices[1];
+	struct gpd_ledger_line *line = &account.entry->devices[1];
 
 	account.ledger->device_memory[1] = 1000;
 	assert_int_equal(gpd_account_allocate(&account, 1, 1001), CUDA_ERROR_OUT_OF_MEMORY);
@@ -61,7 +61,7 @@ TEST(what_no_device_has_is_never_charged)
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(line->memory, 0);
 	assert_int_equal(line->memory_peak, 0);
-	assert_int_equal(account.line->counts.refusals, 2);
+	assert_int_equal(account.entry->counts.refusals, 2);
 	/* Another device is another matter, and so is the last byte. */
 	assert_int_equal(gpd_account_allocate(&account, 0, 1001), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_SUCCESS);
@@ -74,7 +74,7 @@ give_back_late(void *arg)
 
 	(void)usleep(100000);
 	gpd_account_free(other, 0, 70);
-	gpd_ledger_free_end(other->line, 0);
+	gpd_ledger_free_end(other->entry, 0);
 	return NULL;
 }
 
@@ -84,21 +84,21 @@ TEST(what_another_session_is_giving_back_is_waited_for)
 	pthread_t thread;
 
 	account.ledger->tenants[GPD_TENANT_DEFAULT].devices[0].memory_max = 100;
-	other.line = gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
+	other.entry = gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
 	assert_int_equal(gpd_account_allocate(&other, 0, 70), CUDA_SUCCESS);
 	/* It gives nothing back. */
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_free_begin(other.line), 0);
+	assert_int_equal(gpd_ledger_free_begin(other.entry), 0);
 	assert_int_equal(pthread_create(&thread, NULL, give_back_late, &other), 0);
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_SUCCESS);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(account.line->counts.refusals, 1);
+	assert_int_equal(account.entry->counts.refusals, 1);
 	/* What does not come back is not waited for forever. */
-	(void)gpd_ledger_free_begin(other.line);
+	(void)gpd_ledger_free_begin(other.entry);
 	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
 	/* And what still does not come back not at all. */
 	gp_clock_advance(GPD_FREE_LATE_NS);
-	assert_false(gpd_ledger_has_pending_frees(account.ledger, account.line, true, 0));
+	assert_false(gpd_ledger_has_pending_frees(account.ledger, account.entry, true, 0));
 }
 
 static unsigned int recalls;
@@ -132,7 +132,7 @@ TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other)
 	assert_true(gpd_account_wait(&account, false, &until));
 	other->recalled_ns = gp_now_ns() - GPD_RECALL_NS;
 	assert_false(gpd_account_wait(&account, false, &until));
-	assert_int_equal(account.line->waiting, 0);
+	assert_int_equal(account.entry->waiting, 0);
 	account.recall = NULL;
 }
 
@@ -175,21 +175,22 @@ TEST(others_see_who_waits_for_what_they_keep)
 	account.recall = count_recall;
 	other->cache_state = GPD_CACHE_FILLED;
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_another, &account), 0);
-	while (!account.line->waiting)
+	while (!account.entry->waiting)
 		(void)usleep(100);
 	other->cache_state = GPD_CACHE_EMPTY;
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(account.line->waiting, 0);
+	assert_int_equal(account.entry->waiting, 0);
 	account.recall = NULL;
 }
 
 TEST(each_device_has_a_quota_of_its_own)
 {
-	account.line->devices[1].memory_max = 100;
+	account.entry->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 0, 0).max, GPD_NO_LIMIT);
-	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 1, 0).max, 100);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 0, 0).max,
+			 GPD_NO_LIMIT);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 1, 0).max, 100);
 }
 
 TEST(a_device_that_cannot_be_is_refused)
@@ -199,7 +200,7 @@ TEST(a_device_that_cannot_be_is_refused)
 			 CUDA_ERROR_INVALID_DEVICE);
 	gpd_account_free(&account, -1, 1);
 	gpd_account_free(&account, GPD_LEDGER_DEVICES, 1);
-	assert_int_equal(account.line->devices[0].memory, 0);
+	assert_int_equal(account.entry->devices[0].memory, 0);
 }
 
 TEST(launches_and_both_directions_of_copies_are_counted)
@@ -207,10 +208,10 @@ TEST(launches_and_both_directions_of_copies_are_counted)
 	gpd_account_launch(&account);
 	gpd_account_copy(&account, 10, 0);
 	gpd_account_copy(&account, 0, 20);
-	assert_int_equal(account.line->counts.launches, 1);
-	assert_int_equal(account.line->counts.copies, 2);
-	assert_int_equal(account.line->counts.copied_in, 10);
-	assert_int_equal(account.line->counts.copied_out, 20);
+	assert_int_equal(account.entry->counts.launches, 1);
+	assert_int_equal(account.entry->counts.copies, 2);
+	assert_int_equal(account.entry->counts.copied_in, 10);
+	assert_int_equal(account.entry->counts.copied_out, 20);
 }
 
 struct waiter {
@@ -236,7 +237,7 @@ start_waiting(struct waiter *waiter, uint64_t now)
 	gpd_ledger_set_bandwidth(tenant, 1 << 20);
 	tenant->link_free_ns = now + HOUR_NS;
 	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_link, waiter), 0);
-	while (account.line->link_ns == 0)
+	while (account.entry->link_ns == 0)
 		(void)usleep(1000);
 	assert_true(tenant->link_free_ns > now + HOUR_NS);
 }
@@ -255,9 +256,9 @@ TEST(who_waits_under_a_limit_goes_on_when_there_is_another)
 		gpd_ledger_set_bandwidth(tenant, limits[i]);
 		assert_int_equal(pthread_join(waiter.thread, NULL), 0);
 		assert_int_equal(waiter.got, expected[i]);
-		assert_int_equal(account.line->link_ns, 0);
+		assert_int_equal(account.entry->link_ns, 0);
 		assert_true(tenant->link_free_ns < begin + HOUR_NS);
-		assert_true(account.line->counts.throttled_ns > 0);
+		assert_true(account.entry->counts.throttled_ns > 0);
 	}
 }
 
@@ -271,7 +272,7 @@ TEST(a_session_that_closes_gives_back_what_it_waits_for)
 	closing = true;
 	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
 	assert_int_equal(tenant->link_free_ns, begin + HOUR_NS);
-	assert_int_equal(account.line->link_ns, 0);
+	assert_int_equal(account.entry->link_ns, 0);
 }
 
 TEST(what_travels_in_one_piece_waits_for_all_its_turns)

@@ -79,7 +79,7 @@ CASE(a_session_with_its_own_multiprocessors_is_not_held_back)
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, MS);
 	terms_of(1)->limit = 1;
-	clients[0].session.account.line->devices[0].sm_assigned = 16;
+	clients[0].session.account.entry->devices[0].sm_assigned = 16;
 	measure(300 * MS);
 	assert_int_equal(waited(&clients[0]), 0);
 }
@@ -213,7 +213,7 @@ CASE(a_kernel_counts_while_it_runs_and_once)
 CASE(priorities_of_streams_follow_the_session)
 {
 	struct client *client = add_client(1, 0);
-	struct gpd_ledger_session *entry = client->session.account.line;
+	struct gpd_ledger_session *entry = client->session.account.entry;
 
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -3), -3);
 	entry->priority = 1;

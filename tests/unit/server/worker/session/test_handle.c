@@ -78,8 +78,8 @@ UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 	ledger->host_max = 2 * GPD_HOST_MIN;
 	for (uint64_t i = 0; i < 2; i++)
 		greedy[i].memory =
-			(struct gpd_name_memory){ .ledger = ledger,
-						  .line = gpd_ledger_open(ledger, i + 1, 0, 0) };
+			(struct gpd_handle_memory){ .ledger = ledger,
+						    .entry = gpd_ledger_open(ledger, i + 1, 0, 0) };
 	count = add_until_refused(greedy, handles, MANY);
 	/* Its own part, and all that there is besides. */
 	assert_in_range(count, 25000, 32768);

@@ -79,7 +79,7 @@ TEST(another_sessions_launch_delivers_what_was_printed_before)
 
 TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back)
 {
-	struct gpd_ledger_session *entry = one.session.account.line;
+	struct gpd_ledger_session *entry = one.session.account.entry;
 
 	one.ledger->host_max = 0;
 	assert_true(gpd_ledger_charge_host(one.ledger, entry, GPD_HOST_MIN));

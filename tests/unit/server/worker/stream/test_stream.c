@@ -85,7 +85,7 @@ set_current(CUcontext context)
 struct fixture {
 	struct gpd_session session;
 	struct gpd_stream_session streams;
-	struct gpd_ledger_session line;
+	struct gpd_ledger_session entry;
 	struct gpd_context context;
 };
 
@@ -105,7 +105,7 @@ setup(void **state)
 	gpd_devices.count = 1;
 	streams_made = events_made = 0;
 	if (f)
-		f->session.account.line = &f->line;
+		f->session.account.entry = &f->entry;
 	if (f)
 		f->session.streams = &f->streams;
 	if (!f || gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle))

@@ -34,7 +34,8 @@ static uint8_t bulk[4096];
 
 /* Only the calls that the records below name; the generated dispatcher would need all hooks. */
 bool
-gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
+gpd_call_get_handles(uint16_t call, const void *fields, size_t size,
+		     struct gpd_call_handles *handles)
 {
 	struct gp_args_cuStreamWaitEvent wait;
 	struct gp_args_cuEventRecordWithFlags record;
@@ -42,58 +43,63 @@ gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_na
 	struct gp_args_gpCopyIn copy;
 	struct gp_dec dec;
 
-	*names = (struct gpd_names){
+	*handles = (struct gpd_call_handles){
 		.after_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
 		.is_unordered = gp_call_is_unordered(call),
 		.is_query = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
 		.no_dtoh_wait = call != GP_CALL_cuStreamDestroy_v2,
 	};
 	if (call == GP_CALL_cuStreamQuery || call == GP_CALL_cuStreamSynchronize)
-		names->use = GPD_STREAM_AWAITED;
+		handles->use = GPD_STREAM_AWAITED;
 	if (call == GP_CALL_cuStreamCreateWithPriority || call == GP_CALL_cuStreamDestroy_v2)
-		names->use = GPD_STREAM_MADE_OR_DROPPED;
+		handles->use = GPD_STREAM_MADE_OR_DROPPED;
 	gp_dec_init(&dec, fields, size);
 	switch (call) {
 	case GP_CALL_cuStreamWaitEvent:
 		gp_args_cuStreamWaitEvent_decode(&dec, &wait);
-		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, wait.hStream };
-		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, wait.hEvent };
+		handles->handles[handles->count++] =
+			(struct gpd_handle){ GPD_KIND_STREAM, wait.hStream };
+		handles->handles[handles->count++] =
+			(struct gpd_handle){ GPD_KIND_EVENT, wait.hEvent };
 		break;
 	case GP_CALL_gpEventRecord:
 	case GP_CALL_cuEventRecordWithFlags:
 		gp_args_cuEventRecordWithFlags_decode(&dec, &record);
-		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, record.hEvent };
-		names->names[names->count++] =
+		handles->handles[handles->count++] =
+			(struct gpd_handle){ GPD_KIND_EVENT, record.hEvent };
+		handles->handles[handles->count++] =
 			(struct gpd_handle){ GPD_KIND_STREAM, record.hStream };
 		break;
 	case GP_CALL_gpCopyIn:
 		gp_args_gpCopyIn_decode(&dec, &copy);
-		names->before_all = copy.flags & GP_COPY_BARRIER;
-		names->is_unordered = copy.flags & GP_COPY_LATE;
-		names->listed =
+		handles->before_all = copy.flags & GP_COPY_BARRIER;
+		handles->is_unordered = copy.flags & GP_COPY_LATE;
+		handles->listed =
 			copy.flags & GP_COPY_LISTED ? copy.flags >> GP_COPY_NUMBER_SHIFT : 0;
-		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
+		handles->handles[handles->count++] =
+			(struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
 		break;
 	case GP_CALL_gpCopyInShort:
 		gp_args_gpCopyInShort_decode(&dec, &text);
-		names->listed = text.flags >> GP_COPY_NUMBER_SHIFT;
-		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, text.stream };
+		handles->listed = text.flags >> GP_COPY_NUMBER_SHIFT;
+		handles->handles[handles->count++] =
+			(struct gpd_handle){ GPD_KIND_STREAM, text.stream };
 		break;
 	case GP_CALL_gpHostFunction:
 	case GP_CALL_cuStreamQuery:
 	case GP_CALL_cuStreamSynchronize:
 	case GP_CALL_cuStreamCreateWithPriority:
 	case GP_CALL_cuStreamDestroy_v2:
-		names->names[names->count++] =
+		handles->handles[handles->count++] =
 			(struct gpd_handle){ GPD_KIND_STREAM, gp_dec_u32(&dec) };
 		break;
 	case GP_CALL_cuEventQuery:
-		names->names[names->count++] =
+		handles->handles[handles->count++] =
 			(struct gpd_handle){ GPD_KIND_EVENT, gp_dec_u32(&dec) };
 		break;
 	case GP_CALL_gpMemoryMap:
 	case GP_CALL_gpMemoryUnmap:
-		names->memory = true;
+		handles->memory = true;
 		break;
 	default:
 		break;

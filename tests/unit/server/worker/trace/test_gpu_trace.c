@@ -141,7 +141,7 @@ setup(void **state)
 		return -1;
 	close(fd);
 	f->session.account.ledger = f->ledger;
-	f->session.account.line = &f->ledger->sessions[0];
+	f->session.account.entry = &f->ledger->sessions[0];
 	f->a.driver = (CUstream)(uintptr_t)1;
 	f->b.driver = (CUstream)(uintptr_t)2;
 	*state = f;
@@ -185,11 +185,11 @@ static void
 work(struct fixture *f, uint32_t stream, uint16_t call, uint64_t kernel, const char *name)
 {
 	f->session.progress.kernel = name;
-	gpd_trace_work(&f->session,
-		       &(struct gpd_trace_work){ .begun_ns = gpd_trace_begin(&f->session),
-						 .kernel = kernel,
-						 .stream = stream,
-						 .call = call });
+	gpd_trace_record(&f->session,
+			 &(struct gpd_trace_operation){ .begun_ns = gpd_trace_begin(&f->session),
+							.kernel = kernel,
+							.stream = stream,
+							.call = call });
 }
 
 #define CASE(test) UNIT_TEST_WITH(test, setup, teardown)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/copy/pieces.h"
+#include "server/worker/copy/registration_split.h"
 
 #include "gp_calls.h"
 #include "server/worker/host/host_space.h"
@@ -35,12 +35,13 @@ side_get_extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 	       copy->WidthInBytes;
 }
 
-/* Bytes of the side before the next registered piece begins. */
+/* Bytes of the side before its registration ends. */
 static uint64_t
-side_get_room(const struct gpd_session *session, const struct side *side)
+side_get_registration_rest(const struct gpd_session *session, const struct side *side)
 {
-	return side->type == CU_MEMORYTYPE_DEVICE ? gpd_host_memory_room(session, side->address)
-						  : UINT64_MAX;
+	return side->type == CU_MEMORYTYPE_DEVICE
+		       ? gpd_host_memory_get_registration_rest(session, side->address)
+		       : UINT64_MAX;
 }
 
 /* Returns the copy without its first part. Linear memory has no offsets: the driver would check
@@ -72,20 +73,20 @@ copy_skip(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
 }
 
 CUresult
-gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_copy_piece *call,
-		   void *arg)
+gpd_registration_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
+			    gpd_copy_part_fn *call, void *arg)
 {
 	CUDA_MEMCPY3D left = *copy;
 
 	for (;;) {
 		struct side dst = copy_get_dst_side(&left), src = copy_get_src_side(&left);
-		uint64_t dst_room = side_get_room(session, &dst);
-		uint64_t src_room = side_get_room(session, &src);
+		uint64_t dst_rest = side_get_registration_rest(session, &dst);
+		uint64_t src_rest = side_get_registration_rest(session, &src);
 		CUDA_MEMCPY3D first = left;
 		CUresult result;
 
-		if (side_get_extent(&dst, &left) <= dst_room &&
-		    side_get_extent(&src, &left) <= src_room)
+		if (side_get_extent(&dst, &left) <= dst_rest &&
+		    side_get_extent(&src, &left) <= src_rest)
 			return call(arg, &left);
 		if (left.Depth > 1) {
 			first.Depth /= 2;
@@ -94,42 +95,43 @@ gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_c
 			first.Height /= 2;
 			left = copy_skip(&left, 0, first.Height, 0);
 		} else {
-			first.WidthInBytes = dst_room < src_room ? dst_room : src_room;
+			first.WidthInBytes = dst_rest < src_rest ? dst_rest : src_rest;
 			left = copy_skip(&left, first.WidthInBytes, 0, 0);
 		}
-		result = gpd_pieces_of_copy(session, &first, call, arg);
+		result = gpd_registration_split_copy(session, &first, call, arg);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 }
 
 CUresult
-gpd_pieces_of_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
-		   gpd_fill_piece *call, void *arg)
+gpd_registration_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
+			    gpd_fill_part_fn *call, void *arg)
 {
 	struct gp_args_gpFill left = *fill;
 
-	/* An element could then cross from one piece to the next, and the loop would not end. */
+	/* An element could then cross the border of two registrations, and the loop would not end.
+	 */
 	if (left.height > 1 && left.pitch % left.element_size)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (;;) {
-		uint64_t space = gpd_host_memory_room(session, left.dst), skipped;
+		uint64_t rest = gpd_host_memory_get_registration_rest(session, left.dst), skipped;
 		struct gp_args_gpFill first = left;
 		CUresult result;
 
-		if ((left.height - 1) * left.pitch + left.width * left.element_size <= space)
+		if ((left.height - 1) * left.pitch + left.width * left.element_size <= rest)
 			return call(arg, &left);
 		if (left.height > 1) {
 			first.height /= 2;
 			left.height -= first.height;
 			skipped = first.height * left.pitch;
 		} else {
-			first.width = space / left.element_size;
+			first.width = rest / left.element_size;
 			left.width -= first.width;
 			skipped = first.width * left.element_size;
 		}
 		left.dst += skipped;
-		result = gpd_pieces_of_fill(session, &first, call, arg);
+		result = gpd_registration_split_fill(session, &first, call, arg);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
