@@ -120,6 +120,8 @@ gpc_cuCtxDestroy_v2(CUcontext ctx)
 	 * own. */
 	if (context->primary || context->parent)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!gpc_handle_claim(GPC_KIND_CONTEXT, ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	context_destroy(context);
 	return CUDA_SUCCESS;
 }

@@ -176,11 +176,14 @@ gpc_cuMemPoolDestroy(CUmemoryPool handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpc_pools_unlock();
 	if (pool->standard)
-		return CUDA_ERROR_INVALID_VALUE;
-	gpc_pool_destroy(pool);
-	return CUDA_SUCCESS;
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!gpc_handle_claim(GPC_KIND_POOL, handle))
+		result = CUDA_ERROR_INVALID_HANDLE;
+	gpc_pools_unlock();
+	if (result == CUDA_SUCCESS)
+		gpc_pool_destroy(pool);
+	return result;
 }
 
 CUresult

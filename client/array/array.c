@@ -21,10 +21,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 CUresult
 gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hArray);
+	struct gpc_array *array = gpc_handle_from_token(GPC_KIND_ARRAY, hArray);
 
 	if (!array)
-		array = gpc_handle_get(GPC_KIND_LEVEL, hArray);
+		array = gpc_handle_from_token(GPC_KIND_LEVEL, hArray);
 	if (!array || array->destroyed || array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
@@ -34,7 +34,7 @@ gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 CUresult
 gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hMipmappedArray);
+	struct gpc_array *array = gpc_handle_from_token(GPC_KIND_ARRAY, hMipmappedArray);
 
 	if (!array || array->destroyed || !array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -326,9 +326,18 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 				      numMipmapLevels ? numMipmapLevels : 1);
 }
 
+/* Returns false if another thread destroys the array, or the program has destroyed it. */
+static bool
+array_claim(struct gpc_array *array)
+{
+	return !atomic_exchange(&array->destroyed, true);
+}
+
 static CUresult
 array_destroy(struct gpc_array *array)
 {
+	if (!array_claim(array))
+		return CUDA_ERROR_INVALID_HANDLE;
 	array_drop_levels(array, false);
 	/* The memory mapped to the tiles of a sparse array belongs to the program, so the array is
 	 * not cached. */
@@ -365,7 +374,7 @@ array_destroy_if_in_context(void *object, void *context)
 {
 	struct gpc_array *array = object;
 
-	if (array->context == context)
+	if (array->context == context && array_claim(array))
 		(void)array_destroy_remote(array);
 }
 

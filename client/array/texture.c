@@ -333,7 +333,7 @@ texture_destroy(struct texture *texture) GP_LOCKED(lock)
 	uint32_t array = texture->args.array;
 
 	HASH_DELETE(hh, textures, texture);
-	if ((array == 0 || gpc_handle_find(GPC_KIND_ARRAY, array)) &&
+	if ((array == 0 || gpc_handle_from_id(GPC_KIND_ARRAY, array)) &&
 	    gpc_memory_cache_put(&texture_kind, texture, texture->context, 0))
 		return CUDA_SUCCESS;
 	return texture_destroy_remote(texture);

@@ -280,7 +280,7 @@ CUresult
 gpc_context_require_v1(CUcontext token)
 {
 	CUresult result = gpc_enter_local();
-	const struct gpc_context *context = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	const struct gpc_context *context = gpc_handle_from_token(GPC_KIND_CONTEXT, token);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -300,7 +300,7 @@ gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 		*context_p = gpc_current_context;
 		return CUDA_SUCCESS;
 	}
-	*context_p = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	*context_p = gpc_handle_from_token(GPC_KIND_CONTEXT, token);
 	return *context_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

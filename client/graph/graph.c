@@ -44,7 +44,7 @@ gpc_graphs_end(CUresult result) GP_LOCK_UNCHECKED
 CUresult
 gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p)
 {
-	struct gpc_graph *graph = gpc_handle_get(GPC_KIND_GRAPH, token);
+	struct gpc_graph *graph = gpc_handle_from_token(GPC_KIND_GRAPH, token);
 
 	*graph_p = graph && !graph->hidden ? graph : NULL;
 	return *graph_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +53,7 @@ gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p)
 CUresult
 gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p)
 {
-	struct gpc_node *node = gpc_handle_get(GPC_KIND_GRAPH_NODE, token);
+	struct gpc_node *node = gpc_handle_from_token(GPC_KIND_GRAPH_NODE, token);
 
 	*node_p = node && !node->graph->hidden ? node : NULL;
 	return *node_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

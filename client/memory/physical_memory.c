@@ -380,7 +380,7 @@ struct gpc_physical *
 gpc_physical_get(CUmemGenericAllocationHandle handle)
 {
 	struct gpc_physical *allocation =
-		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
+		gpc_handle_from_token(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
 
 	return allocation && allocation->users > 0 ? allocation : NULL;
 }

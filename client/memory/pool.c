@@ -78,7 +78,7 @@ pool_get_context(const struct gpc_pool *pool)
 struct gpc_pool *
 gpc_pool_get(CUmemoryPool handle)
 {
-	return gpc_handle_get(GPC_KIND_POOL, handle);
+	return gpc_handle_from_token(GPC_KIND_POOL, handle);
 }
 
 struct gpc_space_mapping *

@@ -166,9 +166,9 @@ void gpc_pools_drop_unused(void);
  * more. */
 void gpc_pool_unref(struct gpc_pool *pool);
 /* Called without the lock, not for a default pool: invalidates the handle. The pool is freed now or
- * when it is not in use any more, so the pointer is then invalid. The caller must ensure that no
- * other thread destroys the pool at the same time. If it was the current pool of its device, the
- * default pool becomes current. */
+ * when it is not in use any more, so the pointer is then invalid. The caller has claimed the
+ * handle (gpc_handle_claim()), so that no other thread destroys the pool at the same time. If it
+ * was the current pool of its device, the default pool becomes current. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped
  * (cuMemPoolTrimTo). Does not wait. */

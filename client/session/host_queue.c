@@ -247,7 +247,7 @@ gpc_host_queue_due(struct gpc_session *session, uint32_t id, CUresult result)
 	bool known;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
-	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_from_id(GPC_KIND_HOST_FUNCTION, id);
 	known = function && function->scope->session == session && !function->is_due;
 	if (known) {
 		function->result = result;
@@ -311,7 +311,7 @@ function_cancel(struct gpc_session *session, uint32_t id)
 	struct gpc_host_function *function;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
-	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_from_id(GPC_KIND_HOST_FUNCTION, id);
 	if (function)
 		function_remove_locked(&session->functions, function);
 	(void)pthread_mutex_unlock(&session->functions.lock);
