@@ -109,7 +109,7 @@ def emit_options_encode(chain):
 
 
 def format_options_decode(chain):
-    return (f"CUresult\ngpd_options_decode_{chain.name}(struct gp_bytes bytes, {chain.name} *options, void **values, unsigned int room, "
+    return (f"CUresult\ngpd_options_decode_{chain.name}(struct gp_bytes bytes, {chain.name} *options, void **values, unsigned int capacity, "
             "unsigned int *count_p)")
 
 
@@ -120,6 +120,6 @@ def emit_options_decode(chain):
             "\tfor (size_t at = 0; at < bytes.size; at += 16) {\n\t\tuint64_t cells[2];\n\n"
             "\t\tmemcpy(cells, (const uint8_t *)bytes.data + at, sizeof(cells));\n\t\tswitch (cells[0]) {\n" + emit_skipped_cases(chain) + emit_cases(chain, "")
             + "\t\t\tbreak;\n\t\tdefault:\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n\t\t}\n"
-            "\t\tif (count >= room)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            "\t\tif (count >= capacity)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
             f"\t\toptions[count] = ({chain.name})cells[0];\n\t\tvalues[count++] = (void *)(uintptr_t)cells[1];\n\t}}\n"
             "\t*count_p = count;\n\treturn CUDA_SUCCESS;\n}\n")
