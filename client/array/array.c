@@ -259,7 +259,7 @@ array_create(struct gpc_context *context, const struct gp_array_shape *shape, vo
 	}
 	atomic_fetch_add(&array_count, 1);
 	array->context = context;
-	array->whole = array;
+	array->owner = array;
 	array->shape = *shape;
 	result = array_create_remote(array);
 	if (result != CUDA_SUCCESS) {
@@ -357,7 +357,7 @@ gpc_cuArrayDestroy(CUarray hArray)
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A level is destroyed with its mipmapped array. */
-	return array->whole == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
+	return array->owner == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult
@@ -386,17 +386,17 @@ gpc_array_drop_context(struct gpc_context *context)
 }
 
 static struct gpc_array *
-level_create(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
+level_create(struct gpc_array *mipmapped, uint32_t number) GP_LOCKED(lock)
 {
 	struct gpc_array *level = gpc_handle_new(GPC_KIND_LEVEL, sizeof(*level));
 
 	if (!level)
 		return NULL;
-	level->context = whole->context;
-	level->whole = whole;
+	level->context = mipmapped->context;
+	level->owner = mipmapped;
 	level->level = number;
-	level->shape = gp_array_get_level_shape(&whole->shape, number);
-	whole->levels[number] = level;
+	level->shape = gp_array_get_level_shape(&mipmapped->shape, number);
+	mipmapped->levels[number] = level;
 	return level;
 }
 
@@ -404,20 +404,20 @@ CUresult
 gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
 			     unsigned int level)
 {
-	struct gpc_array *whole;
-	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &whole);
+	struct gpc_array *mipmapped;
+	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &mipmapped);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pLevelArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&lock);
-	if (whole->destroyed || level >= whole->shape.levels)
+	if (mipmapped->destroyed || level >= mipmapped->shape.levels)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!whole->levels[level] && !level_create(whole, level))
+	else if (!mipmapped->levels[level] && !level_create(mipmapped, level))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
-		*pLevelArray = whole->levels[level]->handle.token;
+		*pLevelArray = mipmapped->levels[level]->handle.token;
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -136,7 +136,7 @@ args_set_array(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *con
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	args->array = found->whole->handle.id;
+	args->array = found->owner->handle.id;
 	args->level = found->level;
 	return CUDA_SUCCESS;
 }

@@ -25,7 +25,7 @@ __thread bool gpc_per_thread_default INITIAL_EXEC;
 
 /* The contexts below the current one. */
 struct stack {
-	size_t count, room;
+	size_t count, capacity;
 	struct gpc_context *below[];
 };
 
@@ -341,15 +341,15 @@ make_stack_key(void)
 static CUresult
 stack_push_current(void)
 {
-	if (!stack || stack->count == stack->room) {
-		size_t room = stack ? stack->room + STACK_GROWTH : STACK_GROWTH;
+	if (!stack || stack->count == stack->capacity) {
+		size_t capacity = stack ? stack->capacity + STACK_GROWTH : STACK_GROWTH;
 		struct stack *larger =
-			realloc(stack, sizeof(*larger) + room * sizeof(larger->below[0]));
+			realloc(stack, sizeof(*larger) + capacity * sizeof(larger->below[0]));
 
 		if (!larger)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		larger->count = stack ? larger->count : 0;
-		larger->room = room;
+		larger->capacity = capacity;
 		stack = larger;
 		/* The key's destructor frees it when the thread exits. */
 		(void)pthread_once(&stack_once, make_stack_key);

@@ -115,10 +115,10 @@ function_post_done(const struct gpc_host_function *function)
 static void
 session_publish_writes(struct gpc_session *session)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 
-	if (hooks)
-		hooks->after_function(hooks->arg);
+	if (callbacks)
+		callbacks->after_function(callbacks->arg);
 }
 
 /* A function that the daemon refused needs no reply. The ID may be reused by another function once
@@ -178,10 +178,10 @@ runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner
 static void
 session_fetch_writes(struct gpc_session *session)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 
-	if (hooks)
-		hooks->before_function(hooks->arg);
+	if (callbacks)
+		callbacks->before_function(callbacks->arg);
 }
 
 static void
