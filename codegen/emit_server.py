@@ -43,7 +43,7 @@ def calls_h(api):
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle handles[GPD_CALL_HANDLES_MAX];\n};\n\n"
             "bool gpd_call_get_handles(uint16_t call, const void *fields, size_t size, struct gpd_call_handles *handles);\n"
             + emit_predicate(api, "gpd_call_is_async_launch", "True if its hook may issue the driver call from another thread", "ASYNC_LAUNCH")
-            + ("\n/*\n * Decodes options.\n * Errors: CUDA_ERROR_INVALID_VALUE for a malformed field or more options than the capacity; CUDA_ERROR_NOT_SUPPORTED for\n"
+            + ("\n/*\n * Decodes options.\n * Errors: CUDA_ERROR_INVALID_VALUE for a malformed field or more options than `capacity`; CUDA_ERROR_NOT_SUPPORTED for\n"
                " * an option that is not in GP_OPTIONS.\n */\n" if get_types_by_word("OPTIONS") else "")
             + "".join(format_options_decode(c).replace("\n", " ") + ";\n" for c in get_types_by_word("OPTIONS")) +
             "\n#endif /* GPD_CALLS_H */\n")

@@ -370,8 +370,8 @@ sign_client(const char *folder, const char *output, const struct identity_paths 
 static int
 check_name(const char *name)
 {
-	char room[GPD_CONFIG_CERTIFICATE_MAX];
-	const char *wrong = gpd_value_parse_certificate(name, room);
+	char buffer[GPD_CONFIG_CERTIFICATE_MAX];
+	const char *wrong = gpd_value_parse_certificate(name, buffer);
 
 	if (wrong)
 		return ctl_fail("\"%.100s\" %s", name, wrong);
@@ -436,7 +436,7 @@ show_command(const struct ctl *ctl, int count, char **argv)
 	};
 	const char *folder = NULL, *path;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
-	char room[CTL_PATH_MAX], file[CTL_PATH_MAX];
+	char buffer[CTL_PATH_MAX], file[CTL_PATH_MAX];
 	struct ctl_certificate_facts facts;
 	X509 *certificate;
 	struct ctl_table table;
@@ -448,13 +448,13 @@ show_command(const struct ctl *ctl, int count, char **argv)
 		return -1;
 	if (count > 1)
 		return ctl_usage_error("cert show [FILE]");
-	if (ctl_pool_folder(folder, room, sizeof(room)) ||
-	    ctl_pool_file(room, GPD_FILE_CERTIFICATE, file, sizeof(file)))
+	if (ctl_pool_folder(folder, buffer, sizeof(buffer)) ||
+	    ctl_pool_file(buffer, GPD_FILE_CERTIFICATE, file, sizeof(file)))
 		return -1;
 	path = count ? argv[0] : file;
 	if (ctl_certificate_read(path, &certificate))
 		return -1;
-	r = ctl_cert_read_crl(room, &list);
+	r = ctl_cert_read_crl(buffer, &list);
 	revoked = ctl_crl_contains(list, certificate);
 	X509_CRL_free(list);
 	if (r == 0)

@@ -162,7 +162,7 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 const char *
 ctl_similar_command(const char *word)
 {
-	static char room[32];
+	static char buffer[32];
 	struct gp_suggestion similar = { .word = word };
 	static char firsts[COUNT(entries)][32];
 
@@ -173,8 +173,8 @@ ctl_similar_command(const char *word)
 	}
 	if (!similar.best)
 		return NULL;
-	(void)snprintf(room, sizeof(room), "%s", similar.best);
-	return room;
+	(void)snprintf(buffer, sizeof(buffer), "%s", similar.best);
+	return buffer;
 }
 
 int

@@ -157,13 +157,13 @@ ctl_save_edit(const char *text, const char *tenant, const char *key, const char 
 
 /* Converts values that only the command accepts into the file's syntax. */
 static const char *
-value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
+value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char buffer[CTL_VALUE_MAX])
 {
 	if (key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH) {
-		(void)snprintf(room, CTL_VALUE_MAX, "%.*s",
+		(void)snprintf(buffer, CTL_VALUE_MAX, "%.*s",
 			       (int)(strstr(value, "/s") ? strlen(value) - 2 : strlen(value)),
 			       value);
-		return strcmp(value, "none") == 0 ? "unlimited" : room;
+		return strcmp(value, "none") == 0 ? "unlimited" : buffer;
 	}
 	if (key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && value[0] >= '0' && value[0] <= '2')
 		return ctl_priority_name((uint32_t)(value[0] - '0'));
@@ -173,7 +173,7 @@ value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char roo
 static int
 setting_edit(struct ctl_save *save, const char *tenant, const char *arg, const char *gpu)
 {
-	char key[KEY_MAX], room[CTL_VALUE_MAX], *text;
+	char key[KEY_MAX], buffer[CTL_VALUE_MAX], *text;
 	Gpupool__AdminSetting setting;
 	const char *wrong = ctl_parse_setting(arg, &setting);
 	bool of_device = setting.key != GPUPOOL__ADMIN_SETTING__KEY__PRIORITY &&
@@ -185,7 +185,7 @@ setting_edit(struct ctl_save *save, const char *tenant, const char *arg, const c
 	(void)snprintf(key, sizeof(key), "%s%s%s", ctl_setting_name(setting.key),
 		       gpu && of_device ? "." : "", gpu && of_device ? gpu : "");
 	text = ctl_save_edit(save->text, tenant, key,
-			     value_to_file_syntax(setting.key, strchr(arg, '=') + 1, room));
+			     value_to_file_syntax(setting.key, strchr(arg, '=') + 1, buffer));
 	if (!text)
 		return ctl_fail("out of memory");
 	free(save->text);

@@ -40,10 +40,10 @@ ctl_table_fini(struct ctl_table *table)
 static struct ctl_cell *
 cell_add(struct ctl_table *table)
 {
-	if (table->cell_count == table->room) {
-		table->room = table->room ? 2 * table->room : 64;
-		table->cells =
-			require_memory(realloc(table->cells, table->room * sizeof(*table->cells)));
+	if (table->cell_count == table->capacity) {
+		table->capacity = table->capacity ? 2 * table->capacity : 64;
+		table->cells = require_memory(
+			realloc(table->cells, table->capacity * sizeof(*table->cells)));
 	}
 	table->cells[table->cell_count] = (struct ctl_cell){ 0 };
 	return &table->cells[table->cell_count++];
@@ -333,16 +333,16 @@ json_text(const char *text)
 	const unsigned char *at = (const unsigned char *)text;
 	size_t size = 4 * strlen(text) + 1;
 	cJSON *value;
-	char *room;
+	char *printable;
 
 	for (size_t length; *at && (length = utf8_length(at)); at += length)
 		;
 	if (!*at)
 		return cJSON_CreateString(text);
-	room = require_memory(malloc(size));
-	(void)gp_printable_text(room, size, text);
-	value = cJSON_CreateString(room);
-	free(room);
+	printable = require_memory(malloc(size));
+	(void)gp_printable_text(printable, size, text);
+	value = cJSON_CreateString(printable);
+	free(printable);
 	return value;
 }
 

@@ -59,7 +59,7 @@ struct ctl_cell {
 struct ctl_table {
 	const struct ctl_column *columns;
 	/* Numbers of columns and of cells added so far, and capacity of `cells`. */
-	size_t column_count, cell_count, room;
+	size_t column_count, cell_count, capacity;
 	size_t width; /* maximum width of a line in bytes, from ctl_table_fit(); 0: no limit */
 	/* Keys of columns that may be omitted, the last one of the list first; see
 	 * ctl_table_fit(). */

@@ -270,7 +270,7 @@ revoke_command(int count, char **argv)
 		return -1;
 	if (count != 1)
 		return ctl_usage_error("token revoke ID");
-	if (gp_token_parse_id(argv[0]))
+	if (gp_token_check_id(argv[0]))
 		return ctl_fail("\"%.20s\" is not a token ID: see gpupoolctl token list", argv[0]);
 	if (find_token_paths(folder, file, &token_paths))
 		return -1;

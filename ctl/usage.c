@@ -47,7 +47,7 @@ struct record {
 
 struct usage {
 	struct record *records;
-	size_t count, room;
+	size_t count, capacity;
 	unsigned long bad; /* number of invalid lines */
 };
 
@@ -174,16 +174,16 @@ records_add(struct usage *usage, const char *text, int64_t since_s)
 		free(record.line);
 		return 0;
 	}
-	if (usage->count == usage->room) {
-		size_t room = usage->room ? 2 * usage->room : 256;
-		struct record *grown = realloc(usage->records, room * sizeof(*grown));
+	if (usage->count == usage->capacity) {
+		size_t capacity = usage->capacity ? 2 * usage->capacity : 256;
+		struct record *grown = realloc(usage->records, capacity * sizeof(*grown));
 
 		if (!grown) {
 			free(record.line);
 			return ctl_fail("out of memory");
 		}
 		usage->records = grown;
-		usage->room = room;
+		usage->capacity = capacity;
 	}
 	usage->records[usage->count++] = record;
 	return 0;

@@ -72,13 +72,13 @@ gp_elf_get_string(const struct gp_elf *elf, const Elf64_Shdr *table, uint32_t of
 		  size_t *length_p)
 {
 	const char *name = (const char *)elf->bytes + table->sh_offset + offset;
-	size_t room, length;
+	size_t left, length;
 
 	if (offset >= table->sh_size)
 		return NULL;
-	room = table->sh_size - offset;
-	length = strnlen(name, room);
+	left = table->sh_size - offset;
+	length = strnlen(name, left);
 	if (length_p)
 		*length_p = length;
-	return length < room ? name : NULL;
+	return length < left ? name : NULL;
 }

@@ -19,7 +19,8 @@
 #define GP_IMAGE_DIFFERENCE_SIZE 512
 
 enum {
-	/* the description contradicts the image */
+	/* the description contradicts the image; continues GP_IMAGE_E_* of fatbin.h, and is not a
+	 * GP_E_* of base/status.h */
 	GP_IMAGE_E_DIFFERS = 3,
 };
 

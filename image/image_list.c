@@ -9,7 +9,7 @@
 
 struct kernel_list {
 	struct gp_kernel_info *kernels; /* name and params are allocated; absent: unreadable */
-	uint32_t count, room;
+	uint32_t count, capacity;
 	bool too_many;
 	bool out_of_memory;
 	struct gp_params_reader reader;
@@ -29,16 +29,16 @@ list_destroy(struct kernel_list *kernel_list)
 static bool
 list_grow(struct kernel_list *kernel_list)
 {
-	uint32_t room = kernel_list->room ? 2 * kernel_list->room : 16;
+	uint32_t capacity = kernel_list->capacity ? 2 * kernel_list->capacity : 16;
 	struct gp_kernel_info *grown;
 
-	if (kernel_list->count < kernel_list->room)
+	if (kernel_list->count < kernel_list->capacity)
 		return true;
-	grown = reallocarray(kernel_list->kernels, room, sizeof(*grown));
+	grown = reallocarray(kernel_list->kernels, capacity, sizeof(*grown));
 	if (!grown)
 		return false;
 	kernel_list->kernels = grown;
-	kernel_list->room = room;
+	kernel_list->capacity = capacity;
 	return true;
 }
 

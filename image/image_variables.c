@@ -18,7 +18,7 @@ struct variable {
 
 struct gp_image_variables {
 	struct variable *list; /* sorted by gp_image_variables_finish() */
-	size_t count, room;
+	size_t count, capacity;
 	bool all_known;
 	char *names[GP_VARIABLE_NAMES_MAX];
 	size_t name_count; /* GP_VARIABLE_NAMES_MAX + 1: too many, and none is stored */
@@ -123,14 +123,14 @@ int
 gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
 		       bool readable, bool managed, uint64_t size)
 {
-	if (variables->count == variables->room) {
-		size_t room = variables->room ? variables->room * 2 : 16;
-		struct variable *more = reallocarray(variables->list, room, sizeof(*more));
+	if (variables->count == variables->capacity) {
+		size_t capacity = variables->capacity ? variables->capacity * 2 : 16;
+		struct variable *more = reallocarray(variables->list, capacity, sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
 		variables->list = more;
-		variables->room = room;
+		variables->capacity = capacity;
 	}
 	variables->list[variables->count++] = (struct variable){
 		.name = name_hash(name, name_size),
@@ -163,7 +163,7 @@ gp_image_variables_finish(struct gp_image_variables *variables)
 		else
 			list[kept - 1].managed |= list[i].managed;
 	}
-	variables->count = variables->room = kept;
+	variables->count = variables->capacity = kept;
 	list = reallocarray(list, kept, sizeof(*list));
 	if (list)
 		variables->list = list;

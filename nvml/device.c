@@ -105,7 +105,7 @@ GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_de
 			return GPN_INVALID_ARGUMENT;
 	}
 	for (int i = 0; i < gpn_get_device_count() && !found; i++) {
-		const struct gpc_pool_device *facts = &gpn_get_device(i)->facts;
+		const struct gpc_nvml_device *facts = &gpn_get_device(i)->facts;
 
 		if (facts->pci_domain == (int)domain && facts->pci_bus == (int)bus &&
 		    facts->pci_device == (int)place)

@@ -23,7 +23,7 @@ struct cached_state {
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct gpc_pool_table *table GP_GUARDED_BY(pool_lock);
+static const struct gpc_nvml_table *table GP_GUARDED_BY(pool_lock);
 static struct cached_state *cached_state GP_GUARDED_BY(pool_lock); /* one per device */
 /* Written before `users` is incremented. */
 static struct gpn_device devices[GPN_DEVICES_MAX];
@@ -47,26 +47,26 @@ result_from_cuda(CUresult result)
 	}
 }
 
-static const struct gpc_pool_table *
+static const struct gpc_nvml_table *
 table_get(void *library)
 {
 	CUresult (*get)(const void **, const CUuuid *);
-	const CUuuid id = GPC_POOL_TABLE_ID;
+	const CUuuid id = GPC_NVML_TABLE_ID;
 	const void *found;
 
 	*(void **)&get = library ? dlsym(library, "cuGetExportTable") : NULL;
 	if (!get || get(&found, &id) != CUDA_SUCCESS ||
-	    ((const struct gpc_pool_table *)found)->size < sizeof(struct gpc_pool_table))
+	    ((const struct gpc_nvml_table *)found)->size < sizeof(struct gpc_nvml_table))
 		return NULL;
 	return found;
 }
 
 /* Looks for the library that the program has loaded, then for the one in the folder of this
  * library, then by the loader's search path. It is never closed: its threads run in it. */
-static const struct gpc_pool_table *
+static const struct gpc_nvml_table *
 table_find(void)
 {
-	const struct gpc_pool_table *found =
+	const struct gpc_nvml_table *found =
 		table_get(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
 	char path[PATH_MAX];
 	const char *slash;

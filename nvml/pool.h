@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of the pool, as seen through gpupool's libcuda.so.1 (client/base/pool_table.h). The
+ * The devices of the pool, as seen through gpupool's libcuda.so.1 (client/base/nvml_table.h). The
  * first nvmlInit opens that library, and with it the process's session, but creates no CUDA
  * context. The library stays open until the process exits.
  *
@@ -17,7 +17,7 @@
 #ifndef GPN_POOL_H
 #define GPN_POOL_H
 
-#include "client/base/pool_table.h"
+#include "client/base/nvml_table.h"
 #include "nvml/nvml.h"
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@
 /* A device of the pool; constant after the first nvmlInit that has opened the pool, which fills it
  * in before it returns. */
 struct gpn_device {
-	struct gpc_pool_device facts;
+	struct gpc_nvml_device facts;
 	int index; /* ordinal, from 0 on */
 	/* Text "GPU-01234567-89ab-...". */
 	char uuid[GPN_UUID_TEXT_SIZE];

@@ -82,9 +82,9 @@ gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes)
 	/* The bytes padded to 8. The length is written here, or 4 bytes further. */
 	size_t size = (bytes.size + 7) & ~(size_t)7;
 	size_t head = 8 - ((size_t)(enc->cur - enc->start) & 4);
-	size_t room = (size_t)(enc->end - enc->cur);
+	size_t left = (size_t)(enc->end - enc->cur);
 
-	if (enc->bad || bytes.size > room || size + head > room) {
+	if (enc->bad || bytes.size > left || size + head > left) {
 		enc->bad = true;
 		return;
 	}

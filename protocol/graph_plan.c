@@ -115,7 +115,7 @@ gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_gr
 	if (node->call != GP_GRAPH_UPDATABLE || node->fields.size < GP_GRAPH_UPDATABLE_HEAD)
 		return false;
 	*updatable = (struct gp_graph_updatable){
-		.device_handle = gp_read_le64(fields),
+		.node_handle = gp_read_le64(fields),
 		.root = gp_read_le32(fields + 8),
 		.launch = { fields + GP_GRAPH_UPDATABLE_HEAD,
 			    node->fields.size - GP_GRAPH_UPDATABLE_HEAD },
@@ -126,20 +126,20 @@ gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_gr
 static bool
 writer_grow(struct gp_graph_writer *writer, size_t size)
 {
-	size_t room = writer->room ? writer->room : 4096;
+	size_t capacity = writer->capacity ? writer->capacity : 4096;
 	uint8_t *memory;
 
 	if (size > GP_GRAPH_PLAN_MAX - writer->size)
 		return false;
-	while (room < writer->size + size)
-		room *= 2;
-	if (room == writer->room)
+	while (capacity < writer->size + size)
+		capacity *= 2;
+	if (capacity == writer->capacity)
 		return true;
-	memory = realloc(writer->memory, room);
+	memory = realloc(writer->memory, capacity);
 	if (!memory)
 		return false;
 	writer->memory = memory;
-	writer->room = room;
+	writer->capacity = capacity;
 	return true;
 }
 
@@ -198,16 +198,16 @@ gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *depende
 
 void *
 gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			 uint32_t count, uint64_t device_handle, uint32_t root, size_t size)
+			 uint32_t count, uint64_t node_handle, uint32_t root, size_t size)
 {
 	uint8_t *at = gp_graph_write_node(writer, GP_GRAPH_UPDATABLE, dependencies, count,
 					  GP_GRAPH_UPDATABLE_HEAD + size);
 
 	if (!at)
 		return NULL;
-	device_handle = htole64(device_handle);
+	node_handle = htole64(node_handle);
 	root = htole32(root);
-	memcpy(at, &device_handle, sizeof(device_handle));
+	memcpy(at, &node_handle, sizeof(node_handle));
 	memcpy(at + 8, &root, sizeof(root));
 	return at + GP_GRAPH_UPDATABLE_HEAD;
 }
@@ -216,8 +216,8 @@ void
 gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size)
 {
 	uint8_t *at = writer->memory + writer->last + 8;
-	uint32_t room = gp_read_le32(at), fields = htole32((uint32_t)pad_size(fields_size));
+	uint32_t capacity = gp_read_le32(at), fields = htole32((uint32_t)pad_size(fields_size));
 
 	memcpy(at, &fields, sizeof(fields));
-	writer->size -= room - pad_size(fields_size);
+	writer->size -= capacity - pad_size(fields_size);
 }

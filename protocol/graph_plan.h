@@ -69,14 +69,15 @@ struct gp_graph_condition {
 bool gp_graph_condition_init(struct gp_graph_condition *condition,
 			     const struct gp_graph_node *node);
 /* Stores the next body, which the caller reads with a struct gp_graph_reader. Called
- * condition->count times. Returns true, or false if the body is malformed. */
+ * condition->count times. Returns true, or false if the body is malformed. Bytes after the last
+ * body are not checked. */
 bool gp_graph_condition_next_body(struct gp_graph_condition *condition, struct gp_bytes *body);
 
-/* Fields of a device-updatable node. On the wire: u64 device_handle, u32 root, u32 0, and the
- * fields of the gpLaunch. */
+/* Fields of a device-updatable node. On the wire: u64 node_handle, u32 root, u32 0, and the fields
+ * of the gpLaunch. */
 struct gp_graph_updatable {
 	/* the driver's handle of the node, which kernels use */
-	uint64_t device_handle;
+	uint64_t node_handle;
 	uint32_t root; /* session's ID of the graph root, as in struct gp_graph_condition */
 	struct gp_bytes launch; /* fields of the gpLaunch */
 };
@@ -85,7 +86,7 @@ struct gp_graph_updatable {
 #define GP_GRAPH_UPDATABLE_HEAD 16
 
 /* Decodes a device-updatable node. Returns true; or false with *updatable undefined if the node is
- * not one or is malformed. The caller checks device_handle and root, and decodes the launch. */
+ * not one or is malformed. The caller checks node_handle and root, and decodes the launch. */
 bool gp_graph_updatable_init(struct gp_graph_updatable *updatable,
 			     const struct gp_graph_node *node);
 
@@ -93,8 +94,8 @@ bool gp_graph_updatable_init(struct gp_graph_updatable *updatable,
  * zeros. */
 struct gp_graph_writer {
 	uint8_t *memory;
-	size_t size, room; /* bytes used, and capacity */
-	size_t last;       /* offset of the last node */
+	size_t size, capacity; /* bytes used, and capacity */
+	size_t last;           /* offset of the last node */
 };
 
 /* Appends a node with zeroed fields. dependencies: `count` indices of earlier nodes in ascending
@@ -112,11 +113,12 @@ bool gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *de
 /* Appends a device-updatable node. Returns space for the fields of a gpLaunch of `size` bytes, or
  * NULL, as gp_graph_write_node(). */
 void *gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			       uint32_t count, uint64_t device_handle, uint32_t root, size_t size);
+			       uint32_t count, uint64_t node_handle, uint32_t root, size_t size);
 
 /* Reduces the last node's fields to fields_size, rounded up to a multiple of 8, if the size passed
- * to gp_graph_write_node() was an upper bound. The writer has a node, whose fields are not
- * smaller. */
+ * to gp_graph_write_node() was an upper bound. For a device-updatable node, fields_size is
+ * GP_GRAPH_UPDATABLE_HEAD plus the size of the gpLaunch's fields. The writer has a node, whose
+ * fields are not smaller. */
 void gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size);
 
 #endif /* GP_GRAPH_PLAN_H */

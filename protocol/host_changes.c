@@ -121,7 +121,7 @@ gp_changes_store(void *to, const void *from, size_t size)
 static size_t
 run_get_room(const struct gp_changes *changes)
 {
-	size_t left = changes->room - changes->size;
+	size_t left = changes->capacity - changes->size;
 
 	return left <= GP_CHANGES_HEAD ? 0 : (left - GP_CHANGES_HEAD) & ~(size_t)7;
 }
@@ -144,11 +144,11 @@ size_t
 gp_changes_write_all(struct gp_changes *changes, const struct gp_changes_range *range,
 		     size_t offset)
 {
-	size_t size = range->size - offset, room = run_get_room(changes);
+	size_t size = range->size - offset, capacity = run_get_room(changes);
 	uint8_t *shadow = (uint8_t *)range->shadow + offset;
 
-	if (size > room)
-		size = room;
+	if (size > capacity)
+		size = capacity;
 	if (size == 0)
 		return 0;
 	gp_changes_load(shadow, (const uint8_t *)range->copy + offset, size);
@@ -160,16 +160,16 @@ bool
 gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t *at, size_t *skip)
 {
 	struct gp_change run;
-	size_t begin = changes->size, next = *at, room;
+	size_t begin = changes->size, next = *at, capacity;
 
-	while ((room = run_get_room(changes)) > 0 &&
+	while ((capacity = run_get_room(changes)) > 0 &&
 	       gp_changes_next(all->bytes, all->size, &next, &run) > 0) {
 		size_t size = run.size - *skip;
 
 		if (run.same || run.packed) {
 			/* Runs with unchanged bytes and packed runs are copied whole. */
 			size = next - *at;
-			if (size > changes->room - changes->size)
+			if (size > changes->capacity - changes->size)
 				break;
 			memcpy(changes->bytes + changes->size, all->bytes + *at, size);
 			changes->size += size;
@@ -177,9 +177,9 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 			continue;
 		}
 		/* Short runs are not cut. */
-		if (size > room && (size <= GP_CHANGES_SHORT || room < RUN_MIN))
+		if (size > capacity && (size <= GP_CHANGES_SHORT || capacity < RUN_MIN))
 			break;
-		size = size < room ? size : room;
+		size = size < capacity ? size : capacity;
 		gp_changes_write(changes, run.address + *skip, (const uint8_t *)run.bytes + *skip,
 				 size);
 		*skip += size;

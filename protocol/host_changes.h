@@ -69,11 +69,11 @@ struct gp_changes_range {
 	uint8_t *run_bitmap;
 };
 
-/* A buffer of encoded runs: `size` bytes are used, of a capacity of `room` bytes. `bytes` is
+/* A buffer of encoded runs: `size` bytes are used, of a memory of `capacity` bytes. `bytes` is
  * aligned to 8. */
 struct gp_changes {
 	uint8_t *bytes;
-	size_t size, room;
+	size_t size, capacity;
 };
 
 /* Size of a run's head. */

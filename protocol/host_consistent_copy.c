@@ -539,10 +539,10 @@ static void
 copy_trim(struct gp_consistent_copy *consistent, size_t most)
 {
 	for (int i = 0; i < GP_CONSISTENT_COPY_SCANS; i++) {
-		if (consistent->scans[i].room > most)
+		if (consistent->scans[i].capacity > most)
 			changes_free(&consistent->scans[i]);
 	}
-	if (consistent->ordered.room > most)
+	if (consistent->ordered.capacity > most)
 		changes_free(&consistent->ordered);
 }
 

@@ -13,18 +13,18 @@
 bool
 gp_diff_scan_grow(struct gp_changes *changes, size_t size)
 {
-	size_t room = changes->room ? changes->room : 4096;
+	size_t capacity = changes->capacity ? changes->capacity : 4096;
 	uint8_t *bytes;
 
-	if (changes->room - changes->size >= size)
+	if (changes->capacity - changes->size >= size)
 		return true;
-	while (room - changes->size < size)
-		room *= 2;
-	bytes = realloc(changes->bytes, room);
+	while (capacity - changes->size < size)
+		capacity *= 2;
+	bytes = realloc(changes->bytes, capacity);
 	if (!bytes)
 		return false;
 	changes->bytes = bytes;
-	changes->room = room;
+	changes->capacity = capacity;
 	return true;
 }
 

@@ -63,9 +63,9 @@ segment_has_same(const uint8_t *a, const uint8_t *b, size_t size)
 static size_t
 unit_get_room(uint64_t address, size_t unit, size_t size)
 {
-	size_t room = unit - (size_t)(address % unit);
+	size_t left = unit - (size_t)(address % unit);
 
-	return room < size ? room : size;
+	return left < size ? left : size;
 }
 
 static void

@@ -52,12 +52,13 @@ static bool
 samples_are_compressible(const uint8_t *bytes, size_t size)
 {
 	const size_t worth = SAMPLE_SIZE / 8 * WORTH_EIGHTHS;
-	char room[SAMPLE_SIZE];
+	char packed[SAMPLE_SIZE];
 
 	for (size_t i = 0; i < SAMPLES; i++) {
 		const uint8_t *sample = bytes + (size - SAMPLE_SIZE) / (SAMPLES - 1) * i;
 
-		if (LZ4_compress_default((const char *)sample, room, SAMPLE_SIZE, (int)worth) <= 0)
+		if (LZ4_compress_default((const char *)sample, packed, SAMPLE_SIZE, (int)worth) <=
+		    0)
 			return false;
 	}
 	return true;
@@ -79,10 +80,10 @@ gp_pack_should_try(struct gp_pack *pack, const void *bytes, size_t size)
 }
 
 size_t
-gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room)
+gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *to)
 {
 	uint64_t begun = gp_now_ns();
-	int packed = LZ4_compress_default(from, room, (int)size, (int)(size / 8 * WORTH_EIGHTHS));
+	int packed = LZ4_compress_default(from, to, (int)size, (int)(size / 8 * WORTH_EIGHTHS));
 
 	if (packed <= 0) {
 		pack_start_pause(pack);

@@ -47,10 +47,10 @@ struct gp_pack {
 /* Called once for each chunk: returns whether the caller should call gp_pack_try() for the chunk
  * with these bytes. During a pause, samples of the bytes decide. */
 bool gp_pack_should_try(struct gp_pack *pack, const void *bytes, size_t size);
-/* Compresses the bytes into `room`, which has a capacity of `size` bytes. size: from GP_PACK_MIN to
+/* Compresses the bytes into `to`, which has space for `size` bytes. size: from GP_PACK_MIN to
  * GP_CHUNK_MAX. Returns the compressed size; 0: compression saves less than an eighth, and the
  * caller sends the bytes uncompressed. */
-size_t gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room);
+size_t gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *to);
 /* Records the time that sending a chunk took. Called after every chunk, also after an uncompressed
  * one. bytes: as sent, that is, after compression. */
 void gp_pack_note_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns);

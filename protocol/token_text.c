@@ -36,7 +36,7 @@ gp_token_parse(const void *text, size_t length, struct gp_token *token)
 }
 
 int
-gp_token_parse_id(const char *text)
+gp_token_check_id(const char *text)
 {
 	return strlen(text) == GP_TOKEN_ID_LENGTH && is_base32(text, GP_TOKEN_ID_LENGTH)
 		       ? 0

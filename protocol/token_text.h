@@ -37,7 +37,7 @@ struct gp_token {
 GP_MUST_CHECK int gp_token_parse(const void *text, size_t length, struct gp_token *token);
 
 /* Checks the form of a token ID. Returns 0, or GP_E_INVALID if it is not in the form of an ID. */
-GP_MUST_CHECK int gp_token_parse_id(const char *text);
+GP_MUST_CHECK int gp_token_check_id(const char *text);
 
 /* Number of random bytes that gp_token_create() needs: 310 bits in whole bytes. */
 #define GP_TOKEN_RANDOM 39

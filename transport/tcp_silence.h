@@ -24,12 +24,15 @@ void gp_tcp_set_keepalive(int fd, unsigned int ms);
  * or has kept its window closed, for `ms`; less than 3 s counts as 3 s. 0: the system's default. */
 void gp_tcp_set_user_timeout(int fd, unsigned int ms);
 
-/* After a connection has timed out: returns whether the peer's machine acknowledged nothing for
- * most of the last `ms`, so that the network or the machine is the cause. */
+/* After a connection has timed out: returns whether the peer's machine acknowledged nothing for at
+ * least three quarters of the last `ms`, and at least 750 ms, so that the network or the machine is
+ * the cause. ms: the timeout that has expired, not 0; for gp_tcp_set_keepalive() the time in
+ * effect. */
 bool gp_tcp_is_silent(int fd, unsigned int ms);
 
-/* Returns for how many milliseconds sent data has remained unacknowledged despite retransmission.
- * 0: everything is acknowledged, or nothing was retransmitted yet. *since_ms is state between
+/* Returns for how many milliseconds the peer's machine has acknowledged nothing although data was
+ * retransmitted, or a keepalive or window probe was repeated. 0: everything is acknowledged, or
+ * nothing was sent a second time yet. *since_ms is state between
  * calls, initially 0, used by a single thread that calls about once a second. */
 unsigned int gp_tcp_get_unacknowledged_ms(int fd, int64_t *since_ms);
 

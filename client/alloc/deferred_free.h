@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deferred-free list: FIFO queue of runs (sequences of units) of an allocator (struct gpc_tlsf,
- * segregated_fit.h). Their owner has freed them, but earlier work may still use them.
+ * tlsf.h). Their owner has freed them, but earlier work may still use them.
  *
  * The caller numbers the work; the tag of a run is the number of the last work that may use it. A
  * run can be popped once all work up to its tag is done. Runs are popped in the order in which they
@@ -15,7 +15,7 @@
 #ifndef GPC_DEFERRED_FREE_H
 #define GPC_DEFERRED_FREE_H
 
-#include "client/alloc/segregated_fit.h"
+#include "client/alloc/tlsf.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "client/alloc/heap.h"
 
 #include "client/alloc/deferred_free.h"
-#include "client/alloc/segregated_fit.h"
+#include "client/alloc/tlsf.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -376,7 +376,7 @@ arena_pop_spare(struct gpc_heap *heap, struct arena *arena, unsigned int spares_
 
 	if (arena->spares <= spares_min)
 		return false;
-	for (uint32_t i = 0; i < arena->tlsf.region_room; i++) {
+	for (uint32_t i = 0; i < arena->tlsf.region_capacity; i++) {
 		struct mapping *mapping = arena->chunks[i];
 
 		if (mapping && mapping->spare &&

@@ -53,7 +53,7 @@ struct gpc_heap_range {
  * it, and must be at least one granule. first_chunk: size of an owner's first chunk, which is
  * rounded up to the granularity and limited to GPC_HEAP_CHUNK_MAX; 0: the granularity. On success
  * the caller owns *heap_p. Errors: GP_E_INVALID: invalid argument; GP_E_RESOURCE: the window is too
- * large (more than GPC_TLSF_REGIONS * GPC_TLSF_REGION_UNITS granules, segregated_fit.h);
+ * large (more than GPC_TLSF_REGIONS * GPC_TLSF_REGION_UNITS granules, tlsf.h);
  * -ENOMEM. */
 GP_MUST_CHECK int gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity,
 				  uint64_t first_chunk, struct gpc_heap **heap_p);
@@ -78,7 +78,7 @@ uint64_t gpc_heap_chunk_size(struct gpc_heap *heap, void *owner);
  * memory there and calls gpc_heap_add_chunk() or gpc_heap_add_large(). If it maps nothing, it calls
  * gpc_heap_unreserve().
  * Errors: GP_E_RESOURCE: no free range is long enough, or the size exceeds GPC_TLSF_REGION_UNITS
- * granules (segregated_fit.h); GP_E_INVALID: size 0.
+ * granules (tlsf.h); GP_E_INVALID: size 0.
  */
 GP_MUST_CHECK int gpc_heap_reserve(struct gpc_heap *heap, uint64_t size,
 				   struct gpc_heap_range *range_p);

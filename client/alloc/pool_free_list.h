@@ -17,7 +17,7 @@
 
 #include "client/alloc/pool_space.h"
 
-/* 32-bit user word of a run (segregated_fit.h): its kind (enum gpc_space_kind) in the top 2 bits,
+/* 32-bit user word of a run (tlsf.h): its kind (enum gpc_space_kind) in the top 2 bits,
  * and below them its slack, the number of bytes by which the block is shorter than the run. */
 #define GPC_SPACE_KIND_SHIFT 30
 #define GPC_SPACE_SLACK_MASK ((1u << GPC_SPACE_KIND_SHIFT) - 1)

@@ -103,7 +103,7 @@ gpc_space_init(struct gpc_space *space, uint64_t granularity)
 void
 gpc_space_fini(struct gpc_space *space)
 {
-	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++)
+	for (uint32_t i = 0; i < space->large.tlsf.region_capacity; i++)
 		free(space->mappings[i]);
 	while (space->oldest) {
 		struct gpc_space_freed *freed = space->oldest;
@@ -169,7 +169,7 @@ chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < space->small.tlsf.region_room; i++) {
+	for (uint32_t i = 0; i < space->small.tlsf.region_capacity; i++) {
 		uint32_t outer = space->chunks[i].outer;
 
 		if (space->chunks[i].base == 0 || !gpc_tlsf_region_is_free(&space->small.tlsf, i) ||
@@ -436,7 +436,7 @@ gpc_space_find_excess(struct gpc_space *space, uint64_t keep, bool spare)
 
 	if (space->idle == 0 || space->reserved <= keep)
 		return NULL;
-	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++) {
+	for (uint32_t i = 0; i < space->large.tlsf.region_capacity; i++) {
 		struct gpc_space_mapping *mapping = space->mappings[i];
 
 		if (!mapping || mapping->busy > 0 || space->reserved - mapping->size < keep)
@@ -475,7 +475,7 @@ gpc_space_release(struct gpc_space *space, uint64_t keep)
 {
 	bool released = false;
 
-	for (uint32_t i = 0; !released && i < space->large.tlsf.region_room; i++) {
+	for (uint32_t i = 0; !released && i < space->large.tlsf.region_capacity; i++) {
 		const struct gpc_space_mapping *mapping = space->mappings[i];
 
 		released = mapping && space->reserved - mapping->size >= keep &&
@@ -502,7 +502,7 @@ gpc_space_cached_bytes(const struct gpc_space *space)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; space->idle > 0 && i < space->large.tlsf.region_room; i++) {
+	for (uint32_t i = 0; space->idle > 0 && i < space->large.tlsf.region_capacity; i++) {
 		if (space->mappings[i] && space->mappings[i]->cached)
 			sum += space->mappings[i]->size;
 	}
@@ -514,7 +514,7 @@ gpc_space_releasable_bytes(const struct gpc_space *space, uint64_t keep)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++) {
+	for (uint32_t i = 0; i < space->large.tlsf.region_capacity; i++) {
 		const struct gpc_space_mapping *mapping = space->mappings[i];
 
 		if (mapping && mapping->busy == mapping->unordered &&

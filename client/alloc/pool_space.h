@@ -20,7 +20,7 @@
 #define GPC_POOL_SPACE_H
 
 #include "base/status.h"
-#include "client/alloc/segregated_fit.h"
+#include "client/alloc/tlsf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,9 +40,9 @@ struct gpc_space_mapping {
 	unsigned int busy; /* number of runs that are blocks in use, or freed and not yet reusable
 			      by all streams */
 	unsigned int unordered; /* number of these runs that were freed in no stream's order */
-	bool cached; /* marked by gpc_space_find_excess(): wholly free, and kept for the next
-			allocation */
-	void *share; /* written by the pool, which owns it: state by which other processes can open
+	bool cached;  /* marked by gpc_space_find_excess(): wholly free, and kept for the next
+			 allocation */
+	void *export; /* written by the pool, which owns it: state by which other processes can open
 			the memory; gpc_ipc_export_withdraw() (client/memory/ipc_memory.h) frees it;
 			NULL: not exported */
 };
@@ -108,8 +108,8 @@ struct gpc_space_free_order {
 /* Initializes an empty space. granularity: unit of mappings in bytes, a power of two, with the
  * limits of gpc_heap_create() (heap.h). */
 void gpc_space_init(struct gpc_space *space, uint64_t granularity);
-/* Frees the bookkeeping, including all mappings' structs, but not their `share`. Does not unmap any
- * memory. */
+/* Frees the bookkeeping, including all mappings' structs, but not their `export`. Does not unmap
+ * any memory. */
 void gpc_space_fini(struct gpc_space *space);
 
 /* Allocates a block for a stream, by its number. id: stored with the block. Errors: GP_E_RESOURCE:
@@ -160,7 +160,7 @@ struct gpc_space_mapping *gpc_space_find_excess(struct gpc_space *space, uint64_
  * before the work was known to be done. Returns false if there is no such mapping. That work may
  * still run, so the caller must remove the mapping before the next allocation. */
 bool gpc_space_release(struct gpc_space *space, uint64_t keep);
-/* Removes a wholly free mapping and frees its struct, but not its `share`. The caller unmaps the
+/* Removes a wholly free mapping and frees its struct, but not its `export`. The caller unmaps the
  * memory. */
 void gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping);
 /* Returns the bytes of mappings that are marked as cached. */

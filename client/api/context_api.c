@@ -120,6 +120,8 @@ gpc_cuCtxDestroy_v2(CUcontext ctx)
 	 * own. */
 	if (context->primary || context->parent)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!gpc_handle_claim(GPC_KIND_CONTEXT, ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	context_destroy(context);
 	return CUDA_SUCCESS;
 }
@@ -153,7 +155,8 @@ gpc_cuCtxDetach(CUcontext ctx)
 	/* Primary and green contexts are not destroyed by a detach. */
 	if (context->primary || context->parent)
 		return CUDA_SUCCESS;
-	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
+	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0 &&
+	    gpc_handle_claim(GPC_KIND_CONTEXT, ctx))
 		context_destroy(context);
 	return CUDA_SUCCESS;
 }

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 CUresult
-gpc_listed_device_describe(int index, struct gpc_pool_device *out)
+gpc_any_device_describe(int index, struct gpc_nvml_device *out)
 {
-	const struct gpc_device *device = gpc_device_get_listed(index);
+	const struct gpc_device *device = gpc_any_device_get(index);
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -28,10 +28,10 @@ gpc_listed_device_describe(int index, struct gpc_pool_device *out)
 }
 
 bool
-gpc_listed_device_has_peer_access(int index, int other)
+gpc_any_device_has_peer_access(int index, int other)
 {
-	const struct gpc_device *device = gpc_device_get_listed(index);
-	const struct gpc_device *peer = gpc_device_get_listed(other);
+	const struct gpc_device *device = gpc_any_device_get(index);
+	const struct gpc_device *peer = gpc_any_device_get(other);
 
 	return device && peer && gpc_peer_access_is_possible(device, peer);
 }
@@ -39,9 +39,9 @@ gpc_listed_device_has_peer_access(int index, int other)
 /* Without a context, since a program that only monitors has none. Deferred errors are left to CUDA
  * calls; NVML does not report them. */
 CUresult
-gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state)
+gpc_any_device_get_state(int index, unsigned int parts, struct gp_device_state *state)
 {
-	const struct gpc_device *device = gpc_device_get_listed(index);
+	const struct gpc_device *device = gpc_any_device_get(index);
 	struct gp_args_gpDeviceState args = { .what = parts };
 	struct gp_reply_gpDeviceState reply = { 0 };
 	struct gpc_request request = { 0 };

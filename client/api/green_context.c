@@ -76,7 +76,7 @@ gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p)
 {
 	CUresult result = gpc_enter_initialized();
 
-	*green_p = gpc_handle_get(GPC_KIND_GREEN, hCtx);
+	*green_p = gpc_handle_from_token(GPC_KIND_GREEN, hCtx);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return *green_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -461,6 +461,8 @@ gpc_cuGreenCtxDestroy(CUgreenCtx hCtx)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!gpc_handle_claim(GPC_KIND_GREEN, hCtx))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	device = green->context->device->ordinal;
 	green_destroy(green);
 	return gpc_cuDevicePrimaryCtxRelease_v2(device);
@@ -471,7 +473,8 @@ green_destroy_if_child(void *object, void *context)
 {
 	struct gpc_green_context *green = object;
 
-	if (green->context && green->context->parent == context)
+	if (green->context && green->context->parent == context &&
+	    gpc_handle_claim(GPC_KIND_GREEN, green->handle.token))
 		green_destroy(green);
 }
 

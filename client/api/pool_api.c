@@ -38,7 +38,7 @@ pool_is_managed(CUmemoryPool handle, CUmemLocation *location_p)
 
 	gpc_pools_lock();
 	pool = gpc_pool_get(handle);
-	managed = pool && pool->own;
+	managed = pool && pool->created_by_program;
 	if (managed)
 		*location_p = pool->location;
 	gpc_pools_unlock();
@@ -176,11 +176,14 @@ gpc_cuMemPoolDestroy(CUmemoryPool handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (pool->is_default)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!gpc_handle_claim(GPC_KIND_POOL, handle))
+		result = CUDA_ERROR_INVALID_HANDLE;
 	gpc_pools_unlock();
-	if (pool->standard)
-		return CUDA_ERROR_INVALID_VALUE;
-	gpc_pool_destroy(pool);
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		gpc_pool_destroy(pool);
+	return result;
 }
 
 CUresult
@@ -320,7 +323,7 @@ access_check(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 	const struct gpc_device *device, *owner = pool->host ? NULL : pool->device;
 	const bool none = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
 
-	if (pool->own)
+	if (pool->created_by_program)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pool->host && location_is_host(access->location.type))
 		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -397,9 +400,9 @@ gpc_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t c
 static CUresult
 access_get(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAccess_flags *flags)
 {
-	bool can = pool->own;
+	bool can = pool->created_by_program;
 
-	if (location_is_host(location->type) && (pool->host || pool->own)) {
+	if (location_is_host(location->type) && (pool->host || pool->created_by_program)) {
 		can = true;
 	} else {
 		if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)

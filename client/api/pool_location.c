@@ -96,7 +96,7 @@ gpc_pool_create_at(CUmemLocation location, CUmemAllocationType type)
 	pool->type = type;
 	pool->location = location;
 	if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
-		pool->own = true;
+		pool->created_by_program = true;
 		pool->managed = pool->device->primary;
 		pool->pages = &gpc_managed_calls;
 	} else {
@@ -167,7 +167,7 @@ gpc_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 		return result;
 	if (!device)
 		result = CUDA_ERROR_INVALID_DEVICE;
-	else if (pool->device != device || pool->imported || pool->host || pool->own)
+	else if (pool->device != device || pool->imported || pool->host || pool->created_by_program)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		gpc_pool_set_current(pool);
@@ -203,7 +203,7 @@ pool_is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllo
 			      location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 
 	return !pool->destroyed && !pool->imported && pool->type == type &&
-	       (pool->own || pool->host) && pool->location.type == location->type &&
+	       (pool->created_by_program || pool->host) && pool->location.type == location->type &&
 	       (!numbered || pool->location.id == location->id);
 }
 
@@ -211,21 +211,21 @@ pool_is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllo
 static struct gpc_pool *
 pool_get_at(const CUmemLocation *location, CUmemAllocationType type, bool current)
 {
-	struct gpc_pool *pool, *standard = NULL;
+	struct gpc_pool *pool, *default_pool = NULL;
 
 	for (pool = gpc_pools_first(); pool; pool = pool->next) {
 		if (!pool_is_at(pool, location, type))
 			continue;
 		if (current && pool->current)
 			return pool;
-		if (pool->standard)
-			standard = pool;
+		if (pool->is_default)
+			default_pool = pool;
 	}
-	if (standard)
-		return standard;
+	if (default_pool)
+		return default_pool;
 	pool = gpc_pool_create_at(*location, type);
 	if (pool)
-		pool->standard = true;
+		pool->is_default = true;
 	return pool;
 }
 

@@ -45,8 +45,9 @@ gpc_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle c
 		return result;
 	if (!gpc_device_get(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	notification = gpc_handle_get(GPC_KIND_NOTIFICATION, callback);
-	if (!notification || notification->device != gpc_device_get(device))
+	notification = gpc_handle_from_token(GPC_KIND_NOTIFICATION, callback);
+	if (!notification || notification->device != gpc_device_get(device) ||
+	    !gpc_handle_claim(GPC_KIND_NOTIFICATION, callback))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_handle_remove(&notification->handle);
 	return CUDA_SUCCESS;

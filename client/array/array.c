@@ -21,10 +21,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 CUresult
 gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hArray);
+	struct gpc_array *array = gpc_handle_from_token(GPC_KIND_ARRAY, hArray);
 
 	if (!array)
-		array = gpc_handle_get(GPC_KIND_LEVEL, hArray);
+		array = gpc_handle_from_token(GPC_KIND_LEVEL, hArray);
 	if (!array || array->destroyed || array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
@@ -34,7 +34,7 @@ gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 CUresult
 gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hMipmappedArray);
+	struct gpc_array *array = gpc_handle_from_token(GPC_KIND_ARRAY, hMipmappedArray);
 
 	if (!array || array->destroyed || !array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -259,7 +259,7 @@ array_create(struct gpc_context *context, const struct gp_array_shape *shape, vo
 	}
 	atomic_fetch_add(&array_count, 1);
 	array->context = context;
-	array->whole = array;
+	array->owner = array;
 	array->shape = *shape;
 	result = array_create_remote(array);
 	if (result != CUDA_SUCCESS) {
@@ -326,9 +326,18 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 				      numMipmapLevels ? numMipmapLevels : 1);
 }
 
+/* Returns false if another thread destroys the array, or the program has destroyed it. */
+static bool
+array_claim(struct gpc_array *array)
+{
+	return !atomic_exchange(&array->destroyed, true);
+}
+
 static CUresult
 array_destroy(struct gpc_array *array)
 {
+	if (!array_claim(array))
+		return CUDA_ERROR_INVALID_HANDLE;
 	array_drop_levels(array, false);
 	/* The memory mapped to the tiles of a sparse array belongs to the program, so the array is
 	 * not cached. */
@@ -348,7 +357,7 @@ gpc_cuArrayDestroy(CUarray hArray)
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A level is destroyed with its mipmapped array. */
-	return array->whole == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
+	return array->owner == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult
@@ -365,7 +374,7 @@ array_destroy_if_in_context(void *object, void *context)
 {
 	struct gpc_array *array = object;
 
-	if (array->context == context)
+	if (array->context == context && array_claim(array))
 		(void)array_destroy_remote(array);
 }
 
@@ -377,17 +386,17 @@ gpc_array_drop_context(struct gpc_context *context)
 }
 
 static struct gpc_array *
-level_create(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
+level_create(struct gpc_array *mipmapped, uint32_t number) GP_LOCKED(lock)
 {
 	struct gpc_array *level = gpc_handle_new(GPC_KIND_LEVEL, sizeof(*level));
 
 	if (!level)
 		return NULL;
-	level->context = whole->context;
-	level->whole = whole;
+	level->context = mipmapped->context;
+	level->owner = mipmapped;
 	level->level = number;
-	level->shape = gp_array_get_level_shape(&whole->shape, number);
-	whole->levels[number] = level;
+	level->shape = gp_array_get_level_shape(&mipmapped->shape, number);
+	mipmapped->levels[number] = level;
 	return level;
 }
 
@@ -395,20 +404,20 @@ CUresult
 gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
 			     unsigned int level)
 {
-	struct gpc_array *whole;
-	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &whole);
+	struct gpc_array *mipmapped;
+	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &mipmapped);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pLevelArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&lock);
-	if (whole->destroyed || level >= whole->shape.levels)
+	if (mipmapped->destroyed || level >= mipmapped->shape.levels)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!whole->levels[level] && !level_create(whole, level))
+	else if (!mipmapped->levels[level] && !level_create(mipmapped, level))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
-		*pLevelArray = whole->levels[level]->handle.token;
+		*pLevelArray = mipmapped->levels[level]->handle.token;
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -32,9 +32,9 @@ struct gpc_array {
 	struct gpc_handle handle; /* its ID is the array's ID on the wire; the ID of a level is not
 				     used there */
 	struct gpc_context *context;
-	struct gpc_array
-		*whole; /* for a level, its mipmapped array; for other arrays, the array itself */
-	uint32_t level; /* number of a level; 0 for other arrays */
+	struct gpc_array *owner;       /* for a level, the mipmapped array that owns it; for other
+					    arrays, the array itself */
+	uint32_t level;                /* number of a level; 0 for other arrays */
 	struct gp_array_shape shape;   /* shape.levels: number of levels of a mipmapped array; 0 for
 					  other arrays and for levels */
 	struct gp_array_tiling tiling; /* tiles of a sparse array, as the daemon reports them; zero

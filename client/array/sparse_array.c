@@ -14,7 +14,7 @@ static CUresult
 properties_get(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gpc_array *array)
 {
 	/* Properties are defined for the whole array, not for a level. */
-	if (!properties || array->whole != array || !(array->shape.flags & CUDA_ARRAY3D_SPARSE))
+	if (!properties || array->owner != array || !(array->shape.flags & CUDA_ARRAY3D_SPARSE))
 		return CUDA_ERROR_INVALID_VALUE;
 	*properties = (CUDA_ARRAY_SPARSE_PROPERTIES){
 		.tileExtent = { array->tiling.width, array->tiling.height, array->tiling.depth },
@@ -63,7 +63,7 @@ info_find_array(const CUarrayMapInfo *info, struct gpc_array **array_p)
 		result = CUDA_ERROR_INVALID_VALUE;
 		break;
 	}
-	return result == CUDA_SUCCESS && (*array_p)->whole != *array_p ? CUDA_ERROR_INVALID_VALUE
+	return result == CUDA_SUCCESS && (*array_p)->owner != *array_p ? CUDA_ERROR_INVALID_VALUE
 								       : result;
 }
 

@@ -136,7 +136,7 @@ args_set_array(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *con
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	args->array = found->whole->handle.id;
+	args->array = found->owner->handle.id;
 	args->level = found->level;
 	return CUDA_SUCCESS;
 }
@@ -333,7 +333,7 @@ texture_destroy(struct texture *texture) GP_LOCKED(lock)
 	uint32_t array = texture->args.array;
 
 	HASH_DELETE(hh, textures, texture);
-	if ((array == 0 || gpc_handle_find(GPC_KIND_ARRAY, array)) &&
+	if ((array == 0 || gpc_handle_from_id(GPC_KIND_ARRAY, array)) &&
 	    gpc_memory_cache_put(&texture_kind, texture, texture->context, 0))
 		return CUDA_SUCCESS;
 	return texture_destroy_remote(texture);

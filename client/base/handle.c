@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ struct slot {
 	void *memory; /* memory for the objects of this slot; NULL: they have memory of their own */
 	uint32_t id;  /* of the handle, or of the last one in this slot */
 	uint32_t next_free;
+	bool claimed; /* gpc_handle_claim() of the present object */
 };
 
 /* Pages are allocated on demand and never freed, so that a lookup needs no lock. */
@@ -107,6 +109,7 @@ slot_publish(struct table *table, enum gpc_kind kind, uint32_t index, struct gpc
 	uint32_t id = id_next_generation(slot->id, index);
 
 	*handle = (struct gpc_handle){ kind, id, id_to_token(kind, id) };
+	slot->claimed = false;
 	__atomic_store_n(&slot->id, id, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
 }
@@ -193,10 +196,16 @@ handle_find(struct table *table, uint32_t id)
 	return handle && __atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id ? handle : NULL;
 }
 
-void *
-gpc_handle_get(enum gpc_kind kind, const void *token)
+static uint32_t
+token_to_id(const void *token)
 {
-	uint32_t id = (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
+	return (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
+}
+
+void *
+gpc_handle_from_token(enum gpc_kind kind, const void *token)
+{
+	uint32_t id = token_to_id(token);
 
 	return token == id_to_token(kind, id) ? handle_find(&tables[kind], id) : NULL;
 }
@@ -208,9 +217,36 @@ gpc_handle_kind(const void *token)
 }
 
 void *
-gpc_handle_find(enum gpc_kind kind, uint32_t id)
+gpc_handle_from_id(enum gpc_kind kind, uint32_t id)
 {
 	return handle_find(&tables[kind], id);
+}
+
+bool
+gpc_handle_claim(enum gpc_kind kind, const void *token)
+{
+	struct table *table = &tables[kind];
+	bool claimed = false;
+
+	(void)pthread_mutex_lock(&table->lock);
+	if (gpc_handle_from_token(kind, token)) {
+		struct slot *slot = slot_get(table, token_to_id(token) % INDEX_MAX);
+
+		claimed = !slot->claimed;
+		slot->claimed = true;
+	}
+	(void)pthread_mutex_unlock(&table->lock);
+	return claimed;
+}
+
+void
+gpc_handle_unclaim(struct gpc_handle *handle)
+{
+	struct table *table = &tables[handle->kind];
+
+	(void)pthread_mutex_lock(&table->lock);
+	slot_get(table, handle->id % INDEX_MAX)->claimed = false;
+	(void)pthread_mutex_unlock(&table->lock);
 }
 
 void
@@ -218,10 +254,14 @@ gpc_handle_remove(struct gpc_handle *handle)
 {
 	struct table *table = &tables[handle->kind];
 	uint32_t index = handle->id % INDEX_MAX;
+	struct slot *slot = slot_get(table, index);
 
 	(void)pthread_mutex_lock(&table->lock);
-	__atomic_store_n(&slot_get(table, index)->handle, NULL, __ATOMIC_RELEASE);
-	slot_release(table, index);
+	/* A second removal must not append the slot to the free list again. */
+	if (slot->handle == handle && slot->id == handle->id) {
+		__atomic_store_n(&slot->handle, NULL, __ATOMIC_RELEASE);
+		slot_release(table, index);
+	}
 	(void)pthread_mutex_unlock(&table->lock);
 }
 

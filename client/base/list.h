@@ -8,22 +8,22 @@
 
 /*
  * Returns the list of `count` elements with room for one more: the list itself, or where realloc()
- * has moved it. *room_p is the number of elements for which it has room, and is updated. The empty
- * list is NULL, with room 0.
+ * has moved it. *capacity_p is the number of elements for which it has room, and is updated. The
+ * empty list is NULL, with capacity 0.
  * Ownership: as realloc(): the caller stores the result, and frees it.
  * Errors: NULL if memory is exhausted; the list is then unchanged.
  * Units: element_size is in bytes.
  */
 static inline void *
-gpc_list_grow(void *list, size_t count, size_t *room_p, size_t element_size)
+gpc_list_grow(void *list, size_t count, size_t *capacity_p, size_t element_size)
 {
-	size_t room = *room_p ? 2 * *room_p : 4;
+	size_t capacity = *capacity_p ? 2 * *capacity_p : 4;
 
-	if (count < *room_p)
+	if (count < *capacity_p)
 		return list;
-	list = reallocarray(list, room, element_size);
+	list = reallocarray(list, capacity, element_size);
 	if (list)
-		*room_p = room;
+		*capacity_p = capacity;
 	return list;
 }
 

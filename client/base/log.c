@@ -89,13 +89,13 @@ gpc_log_is_enabled(enum gpc_log category)
 
 /* Makes the message a single line of printable characters. */
 static void
-line_format(char *line, size_t room, const char *text, va_list arguments)
+line_format(char *line, size_t capacity, const char *text, va_list arguments)
 {
 	char message[LINE_MAX_SIZE];
 
 	if (vsnprintf(message, sizeof(message), text, arguments) < 0)
 		message[0] = '\0';
-	line[gp_printable_text(line, room - 1, message)] = '\0';
+	line[gp_printable_text(line, capacity - 1, message)] = '\0';
 }
 
 /* One write(), so that lines of several threads and processes do not mix. */

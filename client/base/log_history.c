@@ -79,7 +79,7 @@ gpc_log_history_next(void)
 /* Returns the number of the first line that fits in the buffer, together with the line that reports
  * an omission. *cut: lines are omitted. */
 static uint32_t
-history_find_first(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
+history_find_first(uint32_t from, size_t capacity, bool *cut) GP_LOCKED(lock)
 {
 	uint32_t oldest = count > GPC_LOG_HISTORY_MAX ? count - GPC_LOG_HISTORY_MAX : 0,
 		 first = count;
@@ -90,13 +90,13 @@ history_find_first(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
 		from = oldest;
 	for (uint32_t i = from; i < count; i++)
 		all += strlen(history[i % GPC_LOG_HISTORY_MAX]) + 1;
-	if (!*cut && all <= room)
+	if (!*cut && all <= capacity)
 		return from;
 	*cut = true;
 	needed += strlen(TRUNCATED_LINE);
 	while (first > from) {
 		needed += strlen(history[(first - 1) % GPC_LOG_HISTORY_MAX]) + 1;
-		if (needed > room)
+		if (needed > capacity)
 			break;
 		first--;
 	}
@@ -106,7 +106,7 @@ history_find_first(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
 int
 gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p)
 {
-	size_t room = *size, used = 0;
+	size_t capacity = *size, used = 0;
 	uint32_t first, next;
 	bool cut;
 
@@ -116,16 +116,16 @@ gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p
 	/* A number of a line that does not exist yet. */
 	if (from > next)
 		from = next;
-	first = history_find_first(from, room, &cut);
+	first = history_find_first(from, capacity, &cut);
 	if (from < next && first < next && cut)
-		used = (size_t)snprintf(buffer, room, "%s", TRUNCATED_LINE);
+		used = (size_t)snprintf(buffer, capacity, "%s", TRUNCATED_LINE);
 	for (uint32_t i = first; i < next; i++)
-		used += (size_t)snprintf(buffer + used, room - used, "%s\n",
+		used += (size_t)snprintf(buffer + used, capacity - used, "%s\n",
 					 history[i % GPC_LOG_HISTORY_MAX]);
 	(void)pthread_mutex_unlock(&lock);
 	if (from < next && first == next)
 		return -ENOSPC;
-	if (room)
+	if (capacity)
 		buffer[used] = '\0';
 	*size = used;
 	*next_p = next;

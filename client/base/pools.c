@@ -268,9 +268,9 @@ key_fail(struct reader *reader, const char *name)
 			   known);
 }
 
-/* Returns NULL, or the reason why the value is invalid, stored in room. */
+/* Returns NULL, or the reason why the value is invalid, stored in buffer. */
 static const char *
-value_check(const struct gpc_pools_config *pools, const char *name, const char *value, char *room,
+value_check(const struct gpc_pools_config *pools, const char *name, const char *value, char *buffer,
 	    size_t size)
 {
 	struct gp_url *urls;
@@ -282,15 +282,15 @@ value_check(const struct gpc_pools_config *pools, const char *name, const char *
 	if (!urls)
 		return "out of memory";
 	/* The error names the invalid item of the list. */
-	r = gp_url_list_parse(value, urls, URLS_MAX, &count, room, size);
+	r = gp_url_list_parse(value, urls, URLS_MAX, &count, buffer, size);
 	free(urls);
-	return r ? room : NULL;
+	return r ? buffer : NULL;
 }
 
 static int
 value_store(struct reader *reader, const char *name, const char *value)
 {
-	char room[GPC_POOL_URL_MAX];
+	char buffer[GPC_POOL_URL_MAX];
 	const char *wrong, *pool;
 	const struct key *key = NULL;
 	char *into;
@@ -314,7 +314,7 @@ value_store(struct reader *reader, const char *name, const char *value)
 		return reader_fail(reader, "[pool %s] %s: its value is missing", pool, name);
 	if (key->is_path)
 		return path_store(reader, key, into, value);
-	wrong = value_check(reader->pools, name, value, room, sizeof(room));
+	wrong = value_check(reader->pools, name, value, buffer, sizeof(buffer));
 	/* The other addresses of a list remain valid. */
 	if (wrong && (reader_fail(reader, "[pool %s] %s: %s", pool, name, wrong) ||
 		      strcmp(name, "url") != 0))
@@ -342,16 +342,16 @@ line_has_token(const char *line)
 static int
 line_parse(struct reader *reader, const char *text, size_t length)
 {
-	char room[LINE_MAX_SIZE], *line, *value;
+	char buffer[LINE_MAX_SIZE], *line, *value;
 
 	reader->line++;
-	if (length >= sizeof(room))
-		return reader_fail(reader, "longer than %zu bytes", sizeof(room) - 1);
+	if (length >= sizeof(buffer))
+		return reader_fail(reader, "longer than %zu bytes", sizeof(buffer) - 1);
 	if (memchr(text, '\0', length))
 		return reader_fail(reader, "contains a zero byte: this is not a text file");
-	(void)snprintf(room, sizeof(room), "%.*s", (int)length, text);
-	comment_cut(room);
-	line = text_trim(room);
+	(void)snprintf(buffer, sizeof(buffer), "%.*s", (int)length, text);
+	comment_cut(buffer);
+	line = text_trim(buffer);
 	if (!*line)
 		return 0;
 	if (*line == '[')

@@ -31,7 +31,7 @@ gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *it
 
 	if (size == 0 || base + size < base || gpc_ranges_find(ranges, base, size))
 		return GP_E_INVALID;
-	list = gpc_list_grow(ranges->list, ranges->count, &ranges->room, sizeof(*list));
+	list = gpc_list_grow(ranges->list, ranges->count, &ranges->capacity, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	ranges->list = list;

@@ -26,7 +26,7 @@ struct gpc_range {
 struct gpc_ranges {
 	struct gpc_range *list;
 	/* number of ranges, and capacity of list */
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* Adds a range. Returns 0; GP_E_INVALID if the range is empty, wraps around or overlaps another

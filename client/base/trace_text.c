@@ -12,16 +12,16 @@
 static void
 text_append(struct gpc_trace_text *text, const char *bytes, size_t size)
 {
-	if (size > text->room - text->size) {
-		size_t room = 2 * text->room + size + ROOM_MIN;
-		char *grown = text->lost ? NULL : realloc(text->data, room);
+	if (size > text->capacity - text->size) {
+		size_t capacity = 2 * text->capacity + size + ROOM_MIN;
+		char *grown = text->lost ? NULL : realloc(text->data, capacity);
 
 		if (!grown) {
 			text->lost = true;
 			return;
 		}
 		text->data = grown;
-		text->room = room;
+		text->capacity = capacity;
 	}
 	memcpy(text->data + text->size, bytes, size);
 	text->size += size;

@@ -22,9 +22,9 @@
 
 /* Formatted events that are not written to the file yet. */
 struct gpc_trace_text {
-	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity in bytes */
+	/* `size` bytes of formatted events, not NUL-terminated; `capacity` bytes are allocated */
 	char *data;
-	size_t size, room;
+	size_t size, capacity;
 	bool lost; /* out of memory: events are missing or incomplete; stays set, and `data` grows
 		      no more */
 	uint64_t begun_ns; /* origin of times; 0: the origin of the clock */

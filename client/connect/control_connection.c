@@ -166,9 +166,9 @@ static void
 user_get_name(char *name, size_t size)
 {
 	struct passwd entry, *found = NULL;
-	char room[1024];
+	char buffer[1024];
 
-	if (getpwuid_r(geteuid(), &entry, room, sizeof(room), &found) == 0 && found)
+	if (getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found)
 		(void)snprintf(name, size, "%s", entry.pw_name);
 	else
 		(void)snprintf(name, size, "%u", (unsigned int)geteuid());

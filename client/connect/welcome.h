@@ -25,8 +25,10 @@ struct gpc_session_facts {
 					      that kernels access; not reserved here; size 0: unknown */
 	uint64_t granularity; /* unit of gpMemoryMap (mapping of device memory); a power of two from
 				 4 KiB to 1 GiB */
-	uint64_t heap_size;   /* device memory that is mapped for a context when it is activated, a
-				 multiple of granularity; 0: none */
+	/* Device memory that the daemon maps when it creates a context (gpc_context_activate(),
+	 * client/context/context.h), as the first chunk of the client's allocator; a multiple of
+	 * granularity; 0: none. */
+	uint64_t heap_size;
 	/* maximum size of the code in one image */
 	uint64_t max_image_size;
 	uint64_t max_bulk;     /* maximum bulk data in one call, at most GP_CONN_BULK_MAX */

@@ -25,7 +25,7 @@ __thread bool gpc_per_thread_default INITIAL_EXEC;
 
 /* The contexts below the current one. */
 struct stack {
-	size_t count, room;
+	size_t count, capacity;
 	struct gpc_context *below[];
 };
 
@@ -280,7 +280,7 @@ CUresult
 gpc_context_require_v1(CUcontext token)
 {
 	CUresult result = gpc_enter_local();
-	const struct gpc_context *context = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	const struct gpc_context *context = gpc_handle_from_token(GPC_KIND_CONTEXT, token);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -300,7 +300,7 @@ gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 		*context_p = gpc_current_context;
 		return CUDA_SUCCESS;
 	}
-	*context_p = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	*context_p = gpc_handle_from_token(GPC_KIND_CONTEXT, token);
 	return *context_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -341,15 +341,15 @@ make_stack_key(void)
 static CUresult
 stack_push_current(void)
 {
-	if (!stack || stack->count == stack->room) {
-		size_t room = stack ? stack->room + STACK_GROWTH : STACK_GROWTH;
+	if (!stack || stack->count == stack->capacity) {
+		size_t capacity = stack ? stack->capacity + STACK_GROWTH : STACK_GROWTH;
 		struct stack *larger =
-			realloc(stack, sizeof(*larger) + room * sizeof(larger->below[0]));
+			realloc(stack, sizeof(*larger) + capacity * sizeof(larger->below[0]));
 
 		if (!larger)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		larger->count = stack ? larger->count : 0;
-		larger->room = room;
+		larger->capacity = capacity;
 		stack = larger;
 		/* The key's destructor frees it when the thread exits. */
 		(void)pthread_once(&stack_once, make_stack_key);

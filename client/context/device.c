@@ -43,13 +43,13 @@ gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p)
 }
 
 int
-gpc_device_listed_count(void)
+gpc_any_device_count(void)
 {
 	return listed_count;
 }
 
 const struct gpc_device *
-gpc_device_get_listed(int index)
+gpc_any_device_get(int index)
 {
 	return index >= 0 && index < listed_count ? &devices[listed[index]] : NULL;
 }

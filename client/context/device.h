@@ -32,14 +32,15 @@ struct gpc_device_source {
  * only after gpc_devices_destroy(). Returns 0, or -ENOMEM, after which no devices exist.
  */
 GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int source_count);
-/* Frees the devices and all contexts (gpc_contexts_drop_all()). For the child of a fork, for a
- * failed gpc_devices_create(), and for tests. */
+/* Frees the devices and all contexts (gpc_contexts_drop_all()). Called in the child of a fork, so
+ * that it can open sessions of its own, and by tests; never in a process that may use CUDA. A
+ * failed gpc_devices_create() calls it itself. */
 void gpc_devices_destroy(void);
 
 /* Returns the number of all devices, including hidden ones. */
-int gpc_device_listed_count(void);
+int gpc_any_device_count(void);
 /* Returns a device, which may be hidden, by its index in the order of REMOTE_GPU, or NULL if the
- * index is not from 0 to gpc_device_listed_count() - 1. */
-const struct gpc_device *gpc_device_get_listed(int index);
+ * index is not from 0 to gpc_any_device_count() - 1. */
+const struct gpc_device *gpc_any_device_get(int index);
 
 #endif /* GPC_DEVICE_H */

@@ -28,9 +28,9 @@ gpc_object_destroy(struct gpc_object *object)
 void
 gpc_object_destroy_by_token(enum gpc_kind kind, const void *token)
 {
-	struct gpc_object *object = gpc_handle_get(kind, token);
+	struct gpc_object *object = gpc_handle_from_token(kind, token);
 
-	if (object)
+	if (object && gpc_handle_claim(kind, token))
 		gpc_object_destroy(object);
 }
 
@@ -38,7 +38,7 @@ CUresult
 gpc_object_to_wire(struct gpc_context **context_p, enum gpc_kind kind, const void *token,
 		   uint32_t *id_p)
 {
-	struct gpc_object *object = gpc_handle_get(kind, token);
+	struct gpc_object *object = gpc_handle_from_token(kind, token);
 
 	if (!object || object->context->device->session != (*context_p)->device->session)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -50,7 +50,7 @@ gpc_object_to_wire(struct gpc_context **context_p, enum gpc_kind kind, const voi
 void *
 gpc_object_from_wire(enum gpc_kind kind, uint32_t id)
 {
-	const struct gpc_object *object = id ? gpc_handle_find(kind, id) : NULL;
+	const struct gpc_object *object = id ? gpc_handle_from_id(kind, id) : NULL;
 
 	return object ? object->handle.token : NULL;
 }
@@ -60,7 +60,8 @@ object_destroy_if_in_context(void *arg, void *context)
 {
 	struct gpc_object *object = arg;
 
-	if (object->context == context)
+	if (object->context == context &&
+	    gpc_handle_claim(object->handle.kind, object->handle.token))
 		gpc_object_destroy(object);
 }
 
@@ -77,7 +78,7 @@ CUresult
 gpc_enter_kind(enum gpc_kind kind, const void *token, void *object_p)
 {
 	CUresult result = gpc_enter_initialized();
-	void *object = gpc_handle_get(kind, token);
+	void *object = gpc_handle_from_token(kind, token);
 
 	*(void **)object_p = object;
 	return result == CUDA_SUCCESS && !object ? CUDA_ERROR_INVALID_HANDLE : result;

@@ -52,7 +52,7 @@ CUresult gpc_object_create(enum gpc_kind kind, struct gpc_context *context,
  * reused. */
 void gpc_object_destroy(struct gpc_object *object);
 /* Frees the object of a token, as gpc_object_destroy() does. Has no effect if the token is
- * invalid. */
+ * invalid, or if another thread destroys the object. */
 void gpc_object_destroy_by_token(enum gpc_kind kind, const void *token);
 /* Converts a token to a wire ID: stores the ID in *id_p and replaces *context_p, the context of the
  * call, by the object's context. Returns CUDA_ERROR_INVALID_HANDLE if the token is invalid, or its

@@ -44,7 +44,7 @@ copy_array(struct gpc_stream *stream, const struct gpc_copy *copy)
 	const struct gpc_side *dst = &copy->dst, *src = &copy->src;
 	const struct gp_args_gpArrayCopy args = {
 		.stream = stream->handle.id,
-		.dst_array = dst->array ? dst->array->whole->handle.id : 0,
+		.dst_array = dst->array ? dst->array->owner->handle.id : 0,
 		.dst_level = dst->array ? dst->array->level : 0,
 		.dst_x = dst->x,
 		.dst_y = dst->y,
@@ -52,7 +52,7 @@ copy_array(struct gpc_stream *stream, const struct gpc_copy *copy)
 		.dst = dst->base,
 		.dst_pitch = dst->pitch,
 		.dst_slice = dst->slice,
-		.src_array = src->array ? src->array->whole->handle.id : 0,
+		.src_array = src->array ? src->array->owner->handle.id : 0,
 		.src_level = src->array ? src->array->level : 0,
 		.src_x = src->x,
 		.src_y = src->y,

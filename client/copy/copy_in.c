@@ -123,7 +123,7 @@ part_post_to_array(const struct sending *sending, const struct part *part, unsig
 	const struct gpc_side *dst = &sending->copy->dst;
 	const struct gp_args_gpArrayCopyIn args = {
 		.stream = sending->stream,
-		.array = dst->array->whole->handle.id,
+		.array = dst->array->owner->handle.id,
 		.level = dst->array->level,
 		.x = dst->x + part->column,
 		.y = dst->y + part->row,

@@ -34,7 +34,7 @@ _Static_assert(GPC_BOUNCE_BUFFER_SIZE <= BATCH * STAGED_PIECE, "a copy's pieces 
 struct slice {
 	struct gpc_request request;
 	bool lanes;
-	struct gpc_lane_in in;
+	struct gpc_incoming_copy in;
 	uint8_t *host;
 	uint64_t pitch, width, height;
 	uint64_t received;
@@ -172,7 +172,7 @@ slice_start_from_array(struct slice *slice, struct gpc_stream *stream, const str
 {
 	const struct gp_args_gpArrayCopyOut args = {
 		.stream = stream->handle.id,
-		.array = copy->src.array->whole->handle.id,
+		.array = copy->src.array->owner->handle.id,
 		.level = copy->src.array->level,
 		.x = copy->src.x,
 		.y = copy->src.y,

@@ -20,8 +20,8 @@
 #include "client/stream/stream.h"
 #include "client/stream/sync.h"
 
-/* The hooks run in this order: modules are unloaded before the objects that their kernels use, and
- * streams are destroyed before the memory that is used in their order. */
+/* The callbacks run in this order: modules are unloaded before the objects that their kernels use,
+ * and streams are destroyed before the memory that is used in their order. */
 static const struct gpc_context_part parts[] = {
 	{ .leave = gpc_capture_drop_context },
 	{ .leave = gpc_sync_implicitly },

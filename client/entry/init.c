@@ -384,7 +384,7 @@ gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint6
 /* The table's functions enter the call guard, because a signal may interrupt libnvidia-ml.so.1
  * too. */
 static CUresult
-pool_table_open(int *count_p)
+nvml_table_open(int *count_p)
 {
 	CUresult result;
 
@@ -393,31 +393,31 @@ pool_table_open(int *count_p)
 		return CUDA_ERROR_NOT_PERMITTED;
 	result = gpc_session_open();
 	if (result == CUDA_SUCCESS)
-		*count_p = gpc_device_listed_count();
+		*count_p = gpc_any_device_count();
 	gpc_guard_leave();
 	return result;
 }
 
 static CUresult
-pool_table_get_state(int index, unsigned int parts, struct gp_device_state *state)
+nvml_table_get_state(int index, unsigned int parts, struct gp_device_state *state)
 {
 	CUresult result;
 
 	if (!gpc_guard_enter())
 		return CUDA_ERROR_NOT_PERMITTED;
-	result = gpc_listed_device_get_state(index, parts, state);
+	result = gpc_any_device_get_state(index, parts, state);
 	gpc_guard_leave();
 	return result;
 }
 
-static const CUuuid pool_table_id = GPC_POOL_TABLE_ID;
-static const struct gpc_pool_table pool_table = {
-	.size = sizeof(pool_table),
-	.open = pool_table_open,
-	.device = gpc_listed_device_describe,
-	.state = pool_table_get_state,
+static const CUuuid nvml_table_id = GPC_NVML_TABLE_ID;
+static const struct gpc_nvml_table nvml_table = {
+	.size = sizeof(nvml_table),
+	.open = nvml_table_open,
+	.device = gpc_any_device_describe,
+	.state = nvml_table_get_state,
 	.driver_version = gpc_driver_version,
-	.has_peer_access = gpc_listed_device_has_peer_access,
+	.has_peer_access = gpc_any_device_has_peer_access,
 };
 
 CUresult
@@ -432,8 +432,8 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 		return CUDA_SUCCESS;
 	}
 	if (ppExportTable && pExportTableId &&
-	    memcmp(pExportTableId, &pool_table_id, sizeof(pool_table_id)) == 0) {
-		*ppExportTable = &pool_table;
+	    memcmp(pExportTableId, &nvml_table_id, sizeof(nvml_table_id)) == 0) {
+		*ppExportTable = &nvml_table;
 		return CUDA_SUCCESS;
 	}
 	result = gpc_export_table_get(ppExportTable, pExportTableId);

@@ -159,10 +159,10 @@ CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_even
 CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes,
 			      bool add) GP_LOCKED(gpc_graphs_lock);
 
-/* Hook for struct gpc_context_part (client/context/context.h), called when a context is destroyed.
- * Ends the captures that started in the context, and destroys the graphs that they created.
- * Captures that other streams of the context have joined become invalid. Called without the lock;
- * runs queued destructors of user objects. */
+/* Callback leave() of struct gpc_context_part (client/context/context.h), called when a context is
+ * destroyed. Ends the captures that started in the context, and destroys the graphs that they
+ * created. Captures that other streams of the context have joined become invalid. Called without
+ * the lock; runs queued destructors of user objects. */
 void gpc_capture_drop_context(struct gpc_context *context);
 
 /* Checks whether an operation on a stream that is not captured is allowed. Returns GPC_NOT_CAPTURED

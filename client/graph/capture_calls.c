@@ -390,7 +390,7 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 	found = gpc_pool_get(pool);
 	if (found)
 		ordinal = found->device->ordinal;
-	elsewhere = found && (found->host || found->own);
+	elsewhere = found && (found->host || found->created_by_program);
 	gpc_pools_unlock();
 	/* A node can only allocate device memory. */
 	if (elsewhere)

@@ -348,7 +348,7 @@ step_get_stream(const struct gpc_exec_step *step, struct gpc_stream *stream)
 {
 	if (!step->peer_stream || step->context == stream->context)
 		return stream;
-	return gpc_handle_get(GPC_KIND_STREAM, step->peer_stream);
+	return gpc_handle_from_token(GPC_KIND_STREAM, step->peer_stream);
 }
 
 static CUresult

@@ -44,7 +44,7 @@ gpc_graphs_end(CUresult result) GP_LOCK_UNCHECKED
 CUresult
 gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p)
 {
-	struct gpc_graph *graph = gpc_handle_get(GPC_KIND_GRAPH, token);
+	struct gpc_graph *graph = gpc_handle_from_token(GPC_KIND_GRAPH, token);
 
 	*graph_p = graph && !graph->hidden ? graph : NULL;
 	return *graph_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +53,7 @@ gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p)
 CUresult
 gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p)
 {
-	struct gpc_node *node = gpc_handle_get(GPC_KIND_GRAPH_NODE, token);
+	struct gpc_node *node = gpc_handle_from_token(GPC_KIND_GRAPH_NODE, token);
 
 	*node_p = node && !node->graph->hidden ? node : NULL;
 	return *node_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -95,7 +95,7 @@ static bool
 edge_append(struct gpc_edges *edges, struct gpc_node *node, const CUgraphEdgeData *data)
 {
 	struct gpc_edge *list =
-		gpc_list_grow(edges->list, edges->count, &edges->room, sizeof(*list));
+		gpc_list_grow(edges->list, edges->count, &edges->capacity, sizeof(*list));
 
 	if (!list)
 		return false;
@@ -357,8 +357,8 @@ static bool
 flat_node_add_dependency(struct gpc_flat_nodes *flat_nodes, struct gpc_flat_node *flat_node,
 			 size_t on)
 {
-	size_t *list = gpc_list_grow(flat_node->dependencies, flat_node->count, &flat_node->room,
-				     sizeof(*list));
+	size_t *list = gpc_list_grow(flat_node->dependencies, flat_node->count,
+				     &flat_node->capacity, sizeof(*list));
 
 	if (!list)
 		return false;
@@ -372,7 +372,7 @@ static struct gpc_flat_node *
 flat_nodes_append(struct gpc_flat_nodes *flat_nodes, const struct gpc_node *node)
 {
 	struct gpc_flat_node *list = gpc_list_grow(flat_nodes->list, flat_nodes->count,
-						   &flat_nodes->room, sizeof(*list));
+						   &flat_nodes->capacity, sizeof(*list));
 
 	if (!list)
 		return NULL;
@@ -474,7 +474,7 @@ gpc_flat_nodes_skip_idle(struct gpc_flat_nodes *flat_nodes)
 		struct gpc_flat_node *flat_node = &flat_nodes->list[i], was = *flat_node;
 
 		flat_node->dependencies = NULL;
-		flat_node->count = flat_node->room = 0;
+		flat_node->count = flat_node->capacity = 0;
 		for (size_t j = 0; j < was.count; j++) {
 			const struct gpc_flat_node *on = &flat_nodes->list[was.dependencies[j]];
 			bool done = !on->node || flat_node_add_dependency(flat_nodes, flat_node,

@@ -29,10 +29,10 @@ struct gpc_edge {
 	CUgraphEdgeData data;
 };
 
-/* A list of edges: `count` elements, with a capacity of `room` elements. */
+/* A list of edges: `count` elements, with space for `capacity` elements. */
 struct gpc_edges {
 	struct gpc_edge *list;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* A graph, zeroed when created. */
@@ -170,7 +170,7 @@ struct gpc_flat_node {
 	 * element */
 	size_t *dependencies;
 	/* number and capacity of `dependencies` */
-	size_t count, room;
+	size_t count, capacity;
 	/* stage in the plan (graph_plan.h), set by graph_plan.c */
 	size_t stage;
 	/* index in its subgraph, set by graph_plan.c */
@@ -186,7 +186,7 @@ struct gpc_flat_node {
  * struct is empty. */
 struct gpc_flat_nodes {
 	struct gpc_flat_node *list;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* Flattens a graph into *flat_nodes, which must be zeroed. The caller calls gpc_flat_nodes_free(),

@@ -92,7 +92,7 @@ gpc_cuGraphDestroyNode(CUgraphNode hNode)
 struct node_query {
 	CUgraphNode *nodes, *others;
 	CUgraphEdgeData *data;
-	size_t room, count;
+	size_t capacity, count;
 };
 
 static void
@@ -101,7 +101,7 @@ node_query_add(struct node_query *node_query, const struct gpc_node *node,
 {
 	size_t at = node_query->count++;
 
-	if (at >= node_query->room)
+	if (at >= node_query->capacity)
 		return;
 	if (node_query->nodes)
 		node_query->nodes[at] = node->handle.token;
@@ -114,13 +114,14 @@ node_query_add(struct node_query *node_query, const struct gpc_node *node,
 static void
 node_query_finish(struct node_query *node_query, size_t *count_p)
 {
-	for (size_t i = node_query->count; i < node_query->room && node_query->nodes; i++) {
+	for (size_t i = node_query->count; i < node_query->capacity && node_query->nodes; i++) {
 		node_query->nodes[i] = NULL;
 		if (node_query->others)
 			node_query->others[i] = NULL;
 	}
-	*count_p = node_query->nodes && node_query->count > node_query->room ? node_query->room
-									     : node_query->count;
+	*count_p = node_query->nodes && node_query->count > node_query->capacity
+			   ? node_query->capacity
+			   : node_query->count;
 }
 
 /* Returns whether the count pointer is valid and, if the elements are requested, there is room for
@@ -136,7 +137,8 @@ node_query_is_valid(const struct node_query *node_query, const size_t *count_p)
 static CUresult
 graph_get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
 {
-	struct node_query node_query = { .nodes = nodes, .room = nodes && count_p ? *count_p : 0 };
+	struct node_query node_query = { .nodes = nodes,
+					 .capacity = nodes && count_p ? *count_p : 0 };
 	struct gpc_graph *graph;
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
@@ -188,7 +190,7 @@ gpc_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	node_query.room = node_query.nodes ? *numEdges : 0;
+	node_query.capacity = node_query.nodes ? *numEdges : 0;
 	DL_FOREACH(graph->nodes, node)
 	{
 		for (size_t i = 0; i < node->out.count; i++) {
@@ -214,7 +216,7 @@ node_get_neighbors(CUgraphNode hNode, struct node_query *node_query, size_t *cou
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	node_query->room = node_query->nodes ? *count_p : 0;
+	node_query->capacity = node_query->nodes ? *count_p : 0;
 	edges = in ? &node->in : &node->out;
 	for (size_t i = 0; i < edges->count; i++) {
 		if (node_query->nodes && !node_query->data &&

@@ -49,7 +49,7 @@ static struct gpc_exec *launchable GP_GUARDED_BY(gpc_graphs_lock);
 static CUresult
 exec_lookup(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKED(gpc_graphs_lock)
 {
-	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
+	struct gpc_exec *exec = gpc_handle_from_token(GPC_KIND_GRAPH_EXEC, token);
 
 	if (exec ? exec->name != token : launchable != NULL)
 		HASH_FIND_PTR(launchable, &token, exec);
@@ -316,6 +316,7 @@ gpc_cuGraphExecDestroy(CUgraphExec hGraphExec)
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	exec->uses++;
+	exec->ended = true;
 	gpc_graphs_end(CUDA_SUCCESS);
 	exec_end_use(exec, true);
 	return CUDA_SUCCESS;

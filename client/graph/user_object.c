@@ -119,7 +119,7 @@ graphs_begin_object(CUuserObject token, struct gpc_user_object **object_p) GP_LO
 {
 	CUresult result = gpc_graphs_begin();
 
-	*object_p = gpc_handle_get(GPC_KIND_USER_OBJECT, token);
+	*object_p = gpc_handle_from_token(GPC_KIND_USER_OBJECT, token);
 	return result == CUDA_SUCCESS && !*object_p ? CUDA_ERROR_INVALID_VALUE : result;
 }
 

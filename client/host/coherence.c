@@ -120,10 +120,11 @@ coherence_create(struct gpc_context *context)
 	gp_cond_init(&coherence->wanted);
 	coherence->next = atomic_load(&coherences);
 	atomic_store(&coherences, coherence);
-	coherence->hooks = (struct gpc_session_hooks){ coherence_stop, coherence_before_function,
-						       coherence_after_function,
-						       coherence_request_publish, coherence };
-	gpc_session_set_hooks(coherence->session, &coherence->hooks);
+	coherence->callbacks =
+		(struct gpc_session_callbacks){ coherence_stop, coherence_before_function,
+						coherence_after_function, coherence_request_publish,
+						coherence };
+	gpc_session_set_callbacks(coherence->session, &coherence->callbacks);
 	return coherence;
 }
 
@@ -266,7 +267,8 @@ consistent_copy_post(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_
 	size_t at = 0, skip = 0;
 
 	while (result == CUDA_SUCCESS) {
-		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes,
+					      .capacity = GP_CHANGES_MAX };
 
 		if (!gp_changes_move(&changes, &coherence->consistent_copy.ordered, &at, &skip))
 			break;
@@ -284,7 +286,8 @@ inflight_writes_note(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_
 	size_t at = 0, skip = 0;
 
 	for (;;) {
-		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes,
+					      .capacity = GP_CHANGES_MAX };
 
 		if (!gp_changes_move(&changes, &coherence->consistent_copy.ordered, &at, &skip))
 			break;
@@ -457,7 +460,8 @@ replica_send(struct gpc_coherence *coherence, struct gpc_replica *replica)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t at = 0; at < replica->size && result == CUDA_SUCCESS;) {
-		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes,
+					      .capacity = GP_CHANGES_MAX };
 
 		at += gp_changes_write_all(&changes, &range, at);
 		result = changes_post(coherence, &changes);
@@ -473,7 +477,7 @@ replica_link(struct gpc_coherence *coherence, struct gpc_replica *replica)
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&coherence->lock);
-	ranges = gpc_list_grow(coherence->ranges, coherence->count, &coherence->room,
+	ranges = gpc_list_grow(coherence->ranges, coherence->count, &coherence->capacity,
 			       sizeof(*ranges));
 	if (ranges)
 		coherence->ranges = ranges;

@@ -209,13 +209,13 @@ fetch_recv(struct gpc_request *request)
 /* Starts a fetch from the cursor on. Returns the encoded ranges. */
 static struct gp_bytes
 fetch_encode_ranges(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
-		    struct gpc_coherence_cursor *cursor, uint8_t *room)
+		    struct gpc_coherence_cursor *cursor, uint8_t *buffer)
 	GP_LOCKED(coherence->send_lock)
 {
 	struct gp_enc enc;
 	size_t count;
 
-	gp_enc_init(&enc, room, GP_HOST_RANGES_MAX * 16);
+	gp_enc_init(&enc, buffer, GP_HOST_RANGES_MAX * 16);
 	(void)pthread_mutex_lock(&coherence->lock);
 	gpc_coherence_refresh_cursor(coherence, cursor);
 	count = gpc_coherence_get_ranges(coherence, cursor->at);
@@ -234,7 +234,7 @@ fetch_encode_ranges(struct gpc_coherence *coherence, struct gpc_coherence_fetch 
 		DL_APPEND(coherence->fetches, fetch);
 	}
 	(void)pthread_mutex_unlock(&coherence->lock);
-	return (struct gp_bytes){ room, gp_enc_size(&enc) };
+	return (struct gp_bytes){ buffer, gp_enc_size(&enc) };
 }
 
 static CUresult

@@ -95,8 +95,8 @@ struct gpc_coherence {
 	struct gpc_coherence *next;  /* in the list of all sessions' states */
 	/* primary context of a device of the session, in which requests are made */
 	struct gpc_context *primary;
-	/* passed to gpc_session_set_hooks(), which does not copy them */
-	struct gpc_session_hooks hooks;
+	/* passed to gpc_session_set_callbacks(), which does not copy them */
+	struct gpc_session_callbacks callbacks;
 
 	/* Group of send_lock, up to `opened`. The lock determines the order in which changes are
 	 * sent, and is held while they are posted. */
@@ -126,7 +126,7 @@ struct gpc_coherence {
 	uint64_t size;                       /* total size of the blocks */
 	uint64_t revision;                   /* incremented when the list changes */
 	struct gp_changes_range *ranges;     /* buffer for gpc_coherence_get_ranges(), owned */
-	size_t room;                         /* capacity of ranges */
+	size_t capacity;                     /* capacity of ranges */
 	struct gpc_coherence_fetch *fetches; /* fetches without a reply, oldest first */
 	/* change records that the replies to these fetches may not include (inflight_writes.h),
 	 * owned; NULL: none */

@@ -16,13 +16,13 @@ struct mapping {
 
 struct mappings {
 	struct mapping *list;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static bool
 mappings_add(struct mappings *all, const struct mapping *mapping)
 {
-	struct mapping *list = gpc_list_grow(all->list, all->count, &all->room, sizeof(*list));
+	struct mapping *list = gpc_list_grow(all->list, all->count, &all->capacity, sizeof(*list));
 
 	if (!list)
 		return false;
@@ -36,9 +36,9 @@ mappings_read(struct mappings *all)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 
-	while (file && getline(&line, &room, file) > 0) {
+	while (file && getline(&line, &capacity, file) > 0) {
 		struct mapping one;
 		char flags[5];
 
@@ -127,9 +127,9 @@ gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only)
 	FILE *file = fopen("/proc/self/maps", "re");
 	bool pinnable = true;
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 
-	while (file && pinnable && getline(&line, &room, file) > 0) {
+	while (file && pinnable && getline(&line, &capacity, file) > 0) {
 		uint64_t start, end, device;
 		char flags[5];
 

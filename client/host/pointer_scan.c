@@ -75,7 +75,7 @@ gpc_pointer_scan_add(struct gpc_pointer_scan *pointers, uint64_t value)
 
 	if (pointers->failed || !pointer_needs_mapping(pointers, value))
 		return;
-	list = gpc_list_grow(pointers->list, pointers->count, &pointers->room, sizeof(*list));
+	list = gpc_list_grow(pointers->list, pointers->count, &pointers->capacity, sizeof(*list));
 	pointers->failed = !list;
 	if (!list)
 		return;

@@ -45,8 +45,8 @@ struct gpc_pointer_scan {
 	/* bounds of the host memory ranges of all sessions; size 0: there are no copy-only blocks,
 	 * and nothing is found */
 	uint64_t base, size;
-	struct gpc_scanned_pointer *list; /* owned; `count` addresses, capacity `room` */
-	size_t count, room;
+	struct gpc_scanned_pointer *list; /* owned; `count` addresses, space for `capacity` */
+	size_t count, capacity;
 	bool failed; /* memory for the list was exhausted */
 	/* set by the caller of gpc_pointer_scan_add(): the values checked next may be stale */
 	bool may_be_stale;

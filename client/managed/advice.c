@@ -30,12 +30,12 @@ struct segment {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments GP_GUARDED_BY(lock);
-static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
+static size_t count GP_GUARDED_BY(lock), capacity GP_GUARDED_BY(lock);
 
 static int
 segment_insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
 {
-	struct segment *list = gpc_list_grow(segments, count, &room, sizeof(*list));
+	struct segment *list = gpc_list_grow(segments, count, &capacity, sizeof(*list));
 
 	if (!list)
 		return -ENOMEM;

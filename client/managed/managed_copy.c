@@ -23,11 +23,11 @@
 static struct gpc_stream *
 context_get_managed_stream(struct gpc_context *context)
 {
-	struct gpc_stream *stream = gpc_handle_get(GPC_KIND_STREAM, context->managed_stream);
+	struct gpc_stream *stream = gpc_handle_from_token(GPC_KIND_STREAM, context->managed_stream);
 
 	if (!stream && gpc_stream_create_in(context, CU_STREAM_NON_BLOCKING, 0,
 					    &context->managed_stream) == CUDA_SUCCESS)
-		stream = gpc_handle_get(GPC_KIND_STREAM, context->managed_stream);
+		stream = gpc_handle_from_token(GPC_KIND_STREAM, context->managed_stream);
 	return stream;
 }
 

@@ -4,7 +4,8 @@
  * process (docs/managed.md). This header has its allocation and the transfer of its pages.
  *
  * Ownership: the context must exist as long as its managed memory; contexts are never freed.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  */
 #ifndef GPC_MANAGED_COPY_H
 #define GPC_MANAGED_COPY_H

@@ -29,7 +29,7 @@ struct span {
  * gpc_pages_end(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct variable *variables GP_GUARDED_BY(lock);
-static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
+static size_t count GP_GUARDED_BY(lock), capacity GP_GUARDED_BY(lock);
 static struct span *spans;
 static size_t span_count, span_room;
 
@@ -173,7 +173,7 @@ spans_rebuild(uint64_t first, uint64_t end)
 static int
 variables_make_room(size_t place) GP_LOCKED(lock)
 {
-	struct variable *list = gpc_list_grow(variables, count, &room, sizeof(*list));
+	struct variable *list = gpc_list_grow(variables, count, &capacity, sizeof(*list));
 
 	if (!list)
 		return -ENOMEM;

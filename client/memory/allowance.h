@@ -10,7 +10,8 @@
  * memory (memory_cache.h).
  *
  * Ownership: part of struct gpc_device (client/context/context.h).
- * Threads: any, except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  * Units: bytes; counted per device.
  */
 #ifndef GPC_ALLOWANCE_H

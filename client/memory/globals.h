@@ -35,8 +35,8 @@ void gpc_globals_drop_image(uint32_t image);
  * daemon. */
 bool gpc_globals_find(uint64_t address, struct gpc_address *found);
 
-/* Hook drop_context of struct gpc_context_part (client/context/context.h), called when a context is
- * destroyed or reset: removes its owners from all variables. */
+/* Callback drop_context() of struct gpc_context_part (client/context/context.h), called when a
+ * context is destroyed or reset: removes its owners from all variables. */
 void gpc_globals_drop_context(struct gpc_context *context);
 
 #endif /* GPC_GLOBALS_H */

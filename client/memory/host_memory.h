@@ -4,8 +4,8 @@
  * kernel launches (docs/host-memory.md). The registry of its blocks is client/host/host_block.h,
  * which also has the counters gpc_host_memory_copy_only and gpc_host_memory_registered.
  *
- * Threads: any thread except the thread that reads the daemon's replies, which may only look up
- * addresses.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note), which may only look up addresses.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the
  * session's error.
  * Units: bytes.

@@ -17,11 +17,12 @@ gpc_ipc_export_withdraw(struct gpc_ipc_export *export)
 }
 
 bool
-gpc_ipc_handle_is_valid(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind,
+gpc_ipc_handle_is_valid(const struct gp_ipc_handle *ipc_handle, enum gp_ipc_kind kind,
 			const struct gpc_session_facts *facts)
 {
-	return gpc_ipc_handle_is_of_kind(bytes, kind) && bytes->mapping > 0 &&
-	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
-	       bytes->offset < bytes->mapping && bytes->size > 0 &&
-	       bytes->size <= bytes->mapping - bytes->offset;
+	return gpc_ipc_handle_is_of_kind(ipc_handle, kind) && ipc_handle->mapping > 0 &&
+	       ipc_handle->mapping % facts->granularity == 0 &&
+	       ipc_handle->mapping <= facts->window_size &&
+	       ipc_handle->offset < ipc_handle->mapping && ipc_handle->size > 0 &&
+	       ipc_handle->size <= ipc_handle->mapping - ipc_handle->offset;
 }

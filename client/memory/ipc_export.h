@@ -26,7 +26,7 @@ struct gpc_ipc_export {
 	struct gpc_context *context; /* context of the memory */
 	/* start address of an exported allocation; 0: another export */
 	uint64_t address;
-	struct gp_ipc_handle bytes; /* handle that other processes open */
+	struct gp_ipc_handle ipc_handle; /* handle that other processes open */
 };
 
 /* Withdraws an export, so that it cannot be opened any more, and frees it. Accepts NULL. May be
@@ -35,14 +35,15 @@ void gpc_ipc_export_withdraw(struct gpc_ipc_export *export);
 
 /* Returns whether the bytes are a handle of this kind. */
 static inline bool
-gpc_ipc_handle_is_of_kind(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
+gpc_ipc_handle_is_of_kind(const struct gp_ipc_handle *ipc_handle, enum gp_ipc_kind kind)
 {
-	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
+	return memcmp(ipc_handle->magic, GP_IPC_MAGIC, sizeof(ipc_handle->magic)) == 0 &&
+	       ipc_handle->kind == kind;
 }
 
 /* Returns whether a handle of device memory, of which another process may have changed the bytes,
  * is within the client's own limits; the daemon checks the rest. */
-bool gpc_ipc_handle_is_valid(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind,
+bool gpc_ipc_handle_is_valid(const struct gp_ipc_handle *ipc_handle, enum gp_ipc_kind kind,
 			     const struct gpc_session_facts *facts);
 
 #endif /* GPC_IPC_EXPORT_H */

@@ -21,7 +21,7 @@
 struct import {
 	struct gpc_context *context;
 	struct gpc_heap_range range;
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	uint64_t id;
 	unsigned int count; /* number of cuIpcOpenMemHandle minus cuIpcCloseMemHandle */
 };
@@ -128,8 +128,8 @@ export_request(struct gpc_ipc_export *export, const struct gpc_address *found)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpMemoryShare(export->context, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
-				    raw);
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->ipc_handle,
+				    sizeof(export->ipc_handle), raw);
 }
 
 static CUresult
@@ -165,7 +165,7 @@ export_get_handle(const struct gpc_address *found, CUipcMemHandle *handle)
 	if (!export_find(found->base))
 		result = export_create(found);
 	if (result == CUDA_SUCCESS)
-		memcpy(handle, &export_find(found->base)->bytes, sizeof(*handle));
+		memcpy(handle, &export_find(found->base)->ipc_handle, sizeof(*handle));
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
 }
@@ -203,12 +203,12 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 	(void)pthread_rwlock_rdlock(&lock);
 	range = gpc_ranges_find(&imports, address, 1);
 	import = range ? range->item : NULL;
-	if (import && address - range->base >= import->bytes.offset &&
-	    address - range->base - import->bytes.offset < import->bytes.size)
+	if (import && address - range->base >= import->ipc_handle.offset &&
+	    address - range->base - import->ipc_handle.offset < import->ipc_handle.size)
 		*found = (struct gpc_address){
 			.kind = GPC_ADDRESS_DEVICE,
-			.base = range->base + import->bytes.offset,
-			.size = import->bytes.size,
+			.base = range->base + import->ipc_handle.offset,
+			.size = import->ipc_handle.size,
 			.context = import->context,
 			.buffer_id = import->id,
 			.mapping_base = range->base,
@@ -221,12 +221,12 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 static CUresult
 import_reserve_addresses(struct import *import)
 {
-	CUresult result = gpc_memory_reserve_addresses(import->context, import->bytes.mapping,
+	CUresult result = gpc_memory_reserve_addresses(import->context, import->ipc_handle.mapping,
 						       &import->range);
 
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(import->context) == CUDA_SUCCESS)
-		result = gpc_memory_reserve_addresses(import->context, import->bytes.mapping,
+		result = gpc_memory_reserve_addresses(import->context, import->ipc_handle.mapping,
 						      &import->range);
 	return result;
 }
@@ -238,7 +238,7 @@ import_request(const struct import *import)
 		.address = import->range.base,
 		.size = import->range.size,
 		.device = import->context->device->remote,
-		.handle = { &import->bytes, sizeof(import->bytes) },
+		.handle = { &import->ipc_handle, sizeof(import->ipc_handle) },
 	};
 
 	return gpc_wait_gpMemoryOpen(import->context, &args);
@@ -274,7 +274,7 @@ import_map(struct import *import)
 }
 
 static struct import *
-import_find_opened(const struct gpc_context *context, const struct gp_ipc_handle *bytes)
+import_find_opened(const struct gpc_context *context, const struct gp_ipc_handle *ipc_handle)
 {
 	struct import *found = NULL;
 
@@ -283,7 +283,7 @@ import_find_opened(const struct gpc_context *context, const struct gp_ipc_handle
 		struct import *import = imports.list[i].item;
 
 		if (import->context == context &&
-		    memcmp(&import->bytes, bytes, sizeof(*bytes)) == 0)
+		    memcmp(&import->ipc_handle, ipc_handle, sizeof(*ipc_handle)) == 0)
 			found = import;
 	}
 	(void)pthread_rwlock_unlock(&lock);
@@ -291,7 +291,7 @@ import_find_opened(const struct gpc_context *context, const struct gp_ipc_handle
 }
 
 static CUresult
-import_create(struct gpc_context *context, const struct gp_ipc_handle *bytes,
+import_create(struct gpc_context *context, const struct gp_ipc_handle *ipc_handle,
 	      struct import **import_p)
 {
 	struct import *import = calloc(1, sizeof(*import));
@@ -300,7 +300,7 @@ import_create(struct gpc_context *context, const struct gp_ipc_handle *bytes,
 	if (!import)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	import->context = context;
-	import->bytes = *bytes;
+	import->ipc_handle = *ipc_handle;
 	result = import_map(import);
 	if (result == CUDA_SUCCESS)
 		*import_p = import;
@@ -314,24 +314,24 @@ gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned in
 {
 	struct gpc_context *context;
 	struct import *import;
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	memcpy(&bytes, &handle, sizeof(bytes));
+	memcpy(&ipc_handle, &handle, sizeof(ipc_handle));
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    !gpc_ipc_handle_is_valid(&bytes, GP_IPC_MEMORY,
+	    !gpc_ipc_handle_is_valid(&ipc_handle, GP_IPC_MEMORY,
 				     gpc_session_facts(context->scope.session)))
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&any, true);
 	(void)pthread_mutex_lock(&calls_lock);
-	import = import_find_opened(context, &bytes);
+	import = import_find_opened(context, &ipc_handle);
 	if (!import)
-		result = import_create(context, &bytes, &import);
+		result = import_create(context, &ipc_handle, &import);
 	if (result == CUDA_SUCCESS) {
 		import->count++;
-		*pdptr = import->range.base + import->bytes.offset;
+		*pdptr = import->range.base + import->ipc_handle.offset;
 	}
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
@@ -351,7 +351,7 @@ import_close(uint64_t address)
 {
 	struct import *import = ranges_find(&imports, address);
 
-	if (!import || address != import->range.base + import->bytes.offset)
+	if (!import || address != import->range.base + import->ipc_handle.offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (--import->count == 0)
 		import_destroy(import);

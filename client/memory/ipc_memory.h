@@ -10,9 +10,10 @@
  * Ownership: the module owns exports of allocations; struct gpc_physical (physical_memory.h),
  * struct gpc_pool (pool.h) and the mappings of a pool (struct gpc_space_mapping,
  * client/alloc/pool_space.h) own theirs.
- * Threads: any thread except the thread that reads the daemon's replies. gpc_ipc_memory_withdraw()
- * and gpc_ipc_memory_drop_context() wait while another thread exports, opens or closes memory,
- * which takes a round trip.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). gpc_ipc_memory_withdraw() and
+ * gpc_ipc_memory_drop_context() wait while another thread exports, opens or closes memory, which
+ * takes a round trip.
  */
 #ifndef GPC_IPC_MEMORY_H
 #define GPC_IPC_MEMORY_H
@@ -38,7 +39,7 @@ bool gpc_ipc_memory_is_shared(uint64_t address);
  * any more. Has no effect if there is none. Called before the allocation is freed. */
 void gpc_ipc_memory_withdraw(uint64_t address);
 
-/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+/* Callback unload() of struct gpc_context_part (client/context/context.h), called when a context is
  * destroyed or reset: withdraws its exports and unmaps its imports. */
 void gpc_ipc_memory_drop_context(struct gpc_context *context);
 

@@ -36,7 +36,7 @@ struct import {
 	struct import *next;
 	struct gpc_pool *pool; /* referenced */
 	struct gpc_heap_range range;
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	unsigned int blocks;
 	uint64_t tag; /* host memory: work up to this mark may use freed blocks */
 };
@@ -72,8 +72,8 @@ pool_request_export(struct gpc_ipc_export *export, const struct gpc_pool *pool)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolShare(export->context, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
-				    raw);
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->ipc_handle,
+				    sizeof(export->ipc_handle), raw);
 }
 
 static CUresult
@@ -82,7 +82,7 @@ mapping_request_export(struct gpc_ipc_export *export, const struct gpc_pool *poo
 {
 	const struct gp_args_gpPoolMemoryShare args = {
 		.share = export->handle.id,
-		.pool = pool->share->handle.id,
+		.pool = pool->export->handle.id,
 		.address = range->base,
 		.size = range->size,
 	};
@@ -90,8 +90,8 @@ mapping_request_export(struct gpc_ipc_export *export, const struct gpc_pool *poo
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolMemoryShare(export->context, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
-				    raw);
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->ipc_handle,
+				    sizeof(export->ipc_handle), raw);
 }
 
 /* Exports the pool itself, or one of its mappings if range is not NULL. */
@@ -131,7 +131,7 @@ pool_ref_exportable(CUmemoryPool handle)
 }
 
 CUresult
-gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
+gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *ipc_handle)
 {
 	struct gpc_pool *pool = pool_ref_exportable(handle);
 	CUresult result;
@@ -141,9 +141,9 @@ gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 	(void)pthread_mutex_lock(&calls_lock);
 	atomic_store(&any, true);
 	/* The export of a referenced pool cannot be withdrawn. */
-	result = pool->share ? CUDA_SUCCESS : export_create(pool, NULL, &pool->share);
+	result = pool->export ? CUDA_SUCCESS : export_create(pool, NULL, &pool->export);
 	if (result == CUDA_SUCCESS)
-		*bytes = pool->share->bytes;
+		*ipc_handle = pool->export->ipc_handle;
 	(void)pthread_mutex_unlock(&calls_lock);
 	gpc_pool_unref(pool);
 	return result;
@@ -196,7 +196,7 @@ struct block_location {
 	struct gpc_pool *pool;
 	struct gpc_heap_range mapping;
 	struct gpc_space_block block;
-	struct gpc_ipc_export *share;
+	struct gpc_ipc_export *export;
 };
 
 /* Called with the pools' lock held. */
@@ -211,7 +211,7 @@ location_find(uint64_t address, struct block_location *block_location)
 	block_location->pool = gpc_pool_from_mapping(mapping);
 	block_location->mapping =
 		(struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-	block_location->share = mapping->share;
+	block_location->export = mapping->export;
 	return block_location->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE &&
 	       (block_location->pool->file < 0 || block_location->pool->exported);
 }
@@ -238,11 +238,11 @@ location_set_export(struct block_location *block_location, struct gpc_ipc_export
 
 	gpc_pools_lock();
 	same = location_find(block_location->block.address, &now) &&
-	       now.mapping.base == block_location->mapping.base && !now.share;
+	       now.mapping.base == block_location->mapping.base && !now.export;
 	if (same)
-		gpc_pool_find_mapping(block_location->block.address)->share = export;
+		gpc_pool_find_mapping(block_location->block.address)->export = export;
 	gpc_pools_unlock();
-	block_location->share = export;
+	block_location->export = export;
 	return same;
 }
 
@@ -265,54 +265,54 @@ location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_l
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Builds the handle of memory in a pool's file. *bytes contains mapping, offset and size. */
+/* Builds the handle of memory in a pool's file. *ipc_handle contains mapping, offset and size. */
 static bool
-host_handle_init(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
+host_handle_init(int fd, uint64_t file_offset, struct gp_ipc_handle *ipc_handle)
 {
-	*bytes = (struct gp_ipc_handle){
+	*ipc_handle = (struct gp_ipc_handle){
 		.kind = GP_IPC_HOST_POOL_MEMORY,
-		.mapping = bytes->mapping,
-		.offset = bytes->offset,
-		.size = bytes->size,
+		.mapping = ipc_handle->mapping,
+		.offset = ipc_handle->offset,
+		.size = ipc_handle->size,
 	};
-	memcpy(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic));
-	memcpy(bytes->secret, &file_offset, sizeof(file_offset));
-	return fd_get_inode(fd, &bytes->daemon);
+	memcpy(ipc_handle->magic, GP_IPC_MAGIC, sizeof(ipc_handle->magic));
+	memcpy(ipc_handle->secret, &file_offset, sizeof(file_offset));
+	return fd_get_inode(fd, &ipc_handle->daemon);
 }
 
 /* The pool is referenced. */
 static CUresult
-host_block_export(const struct block_location *block_location, struct gp_ipc_handle *bytes)
+host_block_export(const struct block_location *block_location, struct gp_ipc_handle *ipc_handle)
 {
-	bytes->mapping = block_location->mapping.size;
-	bytes->offset = block_location->block.address - block_location->mapping.base;
-	bytes->size = block_location->block.size;
+	ipc_handle->mapping = block_location->mapping.size;
+	ipc_handle->offset = block_location->block.address - block_location->mapping.base;
+	ipc_handle->size = block_location->block.size;
 	return host_handle_init(block_location->pool->file,
-				gpc_host_space_offset(block_location->mapping.base), bytes)
+				gpc_host_space_offset(block_location->mapping.base), ipc_handle)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 static CUresult
-device_block_export(struct block_location *block_location, struct gp_ipc_handle *bytes)
+device_block_export(struct block_location *block_location, struct gp_ipc_handle *ipc_handle)
 	GP_LOCKED(calls_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (!block_location->pool->share)
+	if (!block_location->pool->export)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!block_location->share)
+	if (!block_location->export)
 		result = location_export_mapping(block_location);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*bytes = block_location->share->bytes;
-	bytes->offset = block_location->block.address - block_location->mapping.base;
-	bytes->size = block_location->block.size;
+	*ipc_handle = block_location->export->ipc_handle;
+	ipc_handle->offset = block_location->block.address - block_location->mapping.base;
+	ipc_handle->size = block_location->block.size;
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
+gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *ipc_handle)
 {
 	struct block_location block_location;
 	CUresult result;
@@ -322,8 +322,8 @@ gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 		(void)pthread_mutex_unlock(&calls_lock);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	result = block_location.pool->file < 0 ? device_block_export(&block_location, bytes)
-					       : host_block_export(&block_location, bytes);
+	result = block_location.pool->file < 0 ? device_block_export(&block_location, ipc_handle)
+					       : host_block_export(&block_location, ipc_handle);
 	(void)pthread_mutex_unlock(&calls_lock);
 	gpc_pool_unref(block_location.pool);
 	return result;
@@ -332,15 +332,15 @@ gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 /* Imports. */
 
 CUresult
-gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *ipc_handle,
 		CUmemoryPool *handle_p)
 {
 	const struct gp_args_gpPoolOpen args = { .device = device->remote,
-						 .handle = { bytes, sizeof(*bytes) } };
+						 .handle = { ipc_handle, sizeof(*ipc_handle) } };
 	struct gpc_pool *pool;
 	CUresult result;
 
-	if (!gpc_ipc_handle_is_of_kind(bytes, GP_IPC_POOL))
+	if (!gpc_ipc_handle_is_of_kind(ipc_handle, GP_IPC_POOL))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_wait_gpPoolOpen(device->primary, &args);
 	if (result != CUDA_SUCCESS)
@@ -350,7 +350,7 @@ gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	pool = gpc_pool_create(device);
 	if (pool) {
 		pool->imported = true;
-		pool->origin = *bytes;
+		pool->origin = *ipc_handle;
 		*handle_p = pool->handle.token;
 	}
 	gpc_pools_unlock();
@@ -452,29 +452,29 @@ gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
 }
 
 static uint64_t
-file_offset(const struct gp_ipc_handle *bytes)
+file_offset(const struct gp_ipc_handle *ipc_handle)
 {
 	uint64_t offset;
 
-	memcpy(&offset, bytes->secret, sizeof(offset));
+	memcpy(&offset, ipc_handle->secret, sizeof(offset));
 	return offset;
 }
 
 /* The handle comes from another process: it must denote memory inside the pool's file, whose size
  * is sealed. */
 static bool
-host_handle_is_valid(const struct gp_ipc_handle *bytes, int fd)
+host_handle_is_valid(const struct gp_ipc_handle *ipc_handle, int fd)
 {
-	const uint64_t from = file_offset(bytes);
-	struct gp_ipc_handle same = *bytes;
+	const uint64_t from = file_offset(ipc_handle);
+	struct gp_ipc_handle same = *ipc_handle;
 	size_t size;
 
-	return host_handle_init(fd, from, &same) && memcmp(bytes, &same, sizeof(same)) == 0 &&
-	       gp_sealed_check(fd, &size) == 0 && bytes->mapping > 0 && bytes->mapping <= size &&
-	       from <= size - bytes->mapping &&
-	       (bytes->mapping | from) % GPC_HOST_GRANULARITY == 0 &&
-	       bytes->offset < bytes->mapping && bytes->size > 0 &&
-	       bytes->size <= bytes->mapping - bytes->offset;
+	return host_handle_init(fd, from, &same) && memcmp(ipc_handle, &same, sizeof(same)) == 0 &&
+	       gp_sealed_check(fd, &size) == 0 && ipc_handle->mapping > 0 &&
+	       ipc_handle->mapping <= size && from <= size - ipc_handle->mapping &&
+	       (ipc_handle->mapping | from) % GPC_HOST_GRANULARITY == 0 &&
+	       ipc_handle->offset < ipc_handle->mapping && ipc_handle->size > 0 &&
+	       ipc_handle->size <= ipc_handle->mapping - ipc_handle->offset;
 }
 
 static CUresult
@@ -485,7 +485,7 @@ import_request(const struct import *import)
 		.size = import->range.size,
 		.device = import->pool->device->remote,
 		.pool = { &import->pool->origin, sizeof(import->pool->origin) },
-		.handle = { &import->bytes, sizeof(import->bytes) },
+		.handle = { &import->ipc_handle, sizeof(import->ipc_handle) },
 	};
 
 	return gpc_wait_gpPoolMemoryOpen(import->pool->device->primary, &args);
@@ -498,13 +498,14 @@ import_map(struct import *import)
 	CUresult result;
 
 	if (import->pool->host) {
-		import->range.size = import->bytes.mapping;
+		import->range.size = import->ipc_handle.mapping;
 		return gpc_host_space_map_file(context, import->range.size, import->pool->file,
-					       file_offset(&import->bytes), &import->range.base);
+					       file_offset(&import->ipc_handle),
+					       &import->range.base);
 	}
-	result = gpc_memory_reserve_addresses(context, import->bytes.mapping, &import->range);
+	result = gpc_memory_reserve_addresses(context, import->ipc_handle.mapping, &import->range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
-		result = gpc_memory_reserve_addresses(context, import->bytes.mapping,
+		result = gpc_memory_reserve_addresses(context, import->ipc_handle.mapping,
 						      &import->range);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -584,19 +585,20 @@ pools_share_mappings(const struct gpc_pool *pool, const struct gpc_pool *other)
 
 /* Handles of pointers into one mapping are equal up to the offset. */
 static struct import *
-import_find(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
+import_find(const struct gpc_pool *pool, const struct gp_ipc_handle *ipc_handle)
+	GP_LOCKED(calls_lock)
 {
 	struct import *import = imports;
 
-	while (import &&
-	       (!pools_share_mappings(import->pool, pool) ||
-		memcmp(&import->bytes, bytes, offsetof(struct gp_ipc_handle, offset)) != 0))
+	while (import && (!pools_share_mappings(import->pool, pool) ||
+			  memcmp(&import->ipc_handle, ipc_handle,
+				 offsetof(struct gp_ipc_handle, offset)) != 0))
 		import = import->next;
 	return import;
 }
 
 static CUresult
-import_open(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct import **import_p)
+import_open(struct gpc_pool *pool, const struct gp_ipc_handle *ipc_handle, struct import **import_p)
 	GP_LOCKED(calls_lock)
 {
 	struct import *import = calloc(1, sizeof(*import));
@@ -605,7 +607,7 @@ import_open(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct imp
 	if (!import)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	import->pool = pool;
-	import->bytes = *bytes;
+	import->ipc_handle = *ipc_handle;
 	result = import_map(import);
 	if (result != CUDA_SUCCESS) {
 		free(import);
@@ -693,14 +695,14 @@ blocks_overlap(uint64_t address, uint64_t size, bool *same_p)
  * NVIDIA's driver does (580, measured). An overlap with a different block that the program has not
  * freed is an error. */
 static CUresult
-import_add_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+import_add_block(struct import *import, const struct gp_ipc_handle *ipc_handle, uint64_t *address_p)
 {
-	const uint64_t address = import->range.base + bytes->offset;
+	const uint64_t address = import->range.base + ipc_handle->offset;
 	CUresult result = CUDA_SUCCESS;
 	bool same;
 
-	if (!blocks_overlap(address, bytes->size, &same))
-		result = block_add(import, address, bytes->size);
+	if (!blocks_overlap(address, ipc_handle->size, &same))
+		result = block_add(import, address, ipc_handle->size);
 	else if (!same)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (import->pool->host)
@@ -711,17 +713,18 @@ import_add_block(struct import *import, const struct gp_ipc_handle *bytes, uint6
 }
 
 static CUresult
-pool_import_block(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+pool_import_block(struct gpc_pool *pool, const struct gp_ipc_handle *ipc_handle,
+		  uint64_t *address_p)
 {
 	struct import *import;
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&calls_lock);
-	import = import_find(pool, bytes);
+	import = import_find(pool, ipc_handle);
 	if (!import)
-		result = import_open(pool, bytes, &import);
+		result = import_open(pool, ipc_handle, &import);
 	if (result == CUDA_SUCCESS) {
-		result = import_add_block(import, bytes, address_p);
+		result = import_add_block(import, ipc_handle, address_p);
 		import_close_unused(import);
 	}
 	(void)pthread_mutex_unlock(&calls_lock);
@@ -729,7 +732,8 @@ pool_import_block(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, uint
 }
 
 CUresult
-gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *ipc_handle,
+		      uint64_t *address_p)
 {
 	struct gpc_pool *pool;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -743,10 +747,10 @@ gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, ui
 	gpc_pools_unlock();
 	if (!pool)
 		return result;
-	if (pool->host ? host_handle_is_valid(bytes, pool->file)
-		       : gpc_ipc_handle_is_valid(bytes, GP_IPC_POOL_MEMORY,
+	if (pool->host ? host_handle_is_valid(ipc_handle, pool->file)
+		       : gpc_ipc_handle_is_valid(ipc_handle, GP_IPC_POOL_MEMORY,
 						 gpc_session_facts(pool->device->session)))
-		result = pool_import_block(pool, bytes, address_p);
+		result = pool_import_block(pool, ipc_handle, address_p);
 	gpc_pool_unref(pool);
 	return result;
 }
@@ -756,7 +760,7 @@ host_block_free(struct import *import, uint64_t address, const struct gpc_contex
 		uint64_t stream) GP_LOCKED(calls_lock)
 {
 	const struct gpc_space_free_order end =
-		gpc_pool_get_end(import->pool->device->session, context, stream);
+		gpc_pool_number_free(import->pool->device->session, context, stream);
 
 	import->tag = end.tag;
 	gpc_host_pooled_free(address, &end);

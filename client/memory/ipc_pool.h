@@ -13,8 +13,9 @@
  * mapping: the daemon is not involved. Each process replicates its mappings to its own session.
  *
  * Ownership: an imported pool is destroyed like any pool (pool.h).
- * Threads: any thread except the thread that reads the daemon's replies; called without the pools'
- * lock. Exports and imports wait for the daemon, and for each other.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); called without the pools' lock. Exports and
+ * imports wait for the daemon, and for each other.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the errors
  * named at them, or an error of the daemon or the session. Out parameters are undefined after an
  * error.
@@ -32,16 +33,16 @@ struct gpc_address;
 struct gpc_context;
 struct gpc_device;
 
-/* Stores in *bytes the handle of a pool of device memory (the caller has checked that) for other
- * processes. The pool's memory stays exported until the pool is freed. Returns
+/* Stores in *ipc_handle the handle of a pool of device memory (the caller has checked that) for
+ * other processes. The pool's memory stays exported until the pool is freed. Returns
  * CUDA_ERROR_INVALID_VALUE if the pool is invalid or was not created for sharing. */
-CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
-/* Stores in *bytes the handle, for other processes, of the block that starts at the address. The
- * first export of a mapping also waits, without limit, for all posted work. Returns
+CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *ipc_handle);
+/* Stores in *ipc_handle the handle, for other processes, of the block that starts at the address.
+ * The first export of a mapping also waits, without limit, for all posted work. Returns
  * CUDA_ERROR_INVALID_VALUE if there is no such block, or its pool was not created for sharing or
  * has not been exported yet; CUDA_ERROR_OPERATING_SYSTEM if the file of a pool of host memory
  * cannot be examined. */
-CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes);
+CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *ipc_handle);
 
 /* Creates the file of a new exportable pool of host memory; called when such a pool is created.
  * Returns its descriptor, which the caller closes. Returns -1 if memory or descriptors are
@@ -59,17 +60,17 @@ CUresult gpc_pool_export_file(CUmemoryPool handle, int *fd_p);
 CUresult gpc_pool_import_file(int fd, CUmemoryPool *handle_p);
 
 /* Imports a pool of device memory of another process, or of this process a second time, and stores
- * its handle, which the program destroys, in *handle_p. bytes come from another process; the daemon
- * checks them. Returns CUDA_ERROR_INVALID_VALUE if they are not the handle of a pool. */
-CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+ * its handle, which the program destroys, in *handle_p. ipc_handle comes from another process; the
+ * daemon checks them. Returns CUDA_ERROR_INVALID_VALUE if they are not the handle of a pool. */
+CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *ipc_handle,
 			 CUmemoryPool *handle_p);
 /* Imports a block of an imported pool and stores its address in *address_p.
- * gpc_pool_free_imported() frees it. bytes come from another process; sizes and offset are checked
- * here, and the rest by the daemon. Returns CUDA_ERROR_INVALID_VALUE if the pool is not an imported
- * one, or the bytes are invalid or overlap another imported block; CUDA_ERROR_ALREADY_MAPPED if a
- * block of host memory is imported already, whereas one of device memory may be imported again;
- * CUDA_ERROR_NOT_SUPPORTED if kernels cannot access host memory. */
-CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes,
+ * gpc_pool_free_imported() frees it. ipc_handle comes from another process; sizes and offset are
+ * checked here, and the rest by the daemon. Returns CUDA_ERROR_INVALID_VALUE if the pool is not an
+ * imported one, or the handle is invalid, or its range overlaps another imported block;
+ * CUDA_ERROR_ALREADY_MAPPED if a block of host memory is imported already, whereas one of device
+ * memory may be imported again; CUDA_ERROR_NOT_SUPPORTED if kernels cannot access host memory. */
+CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *ipc_handle,
 			       uint64_t *address_p);
 
 /* Returns whether a pool was ever imported, or its export attempted; without a lock. */

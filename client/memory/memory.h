@@ -8,7 +8,8 @@
  *
  * Ownership: an allocation belongs to its context and is freed with it. The allocator of a session
  * is never freed.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device, the window or this process's memory is exhausted; the session's error; or the
  * errors named at them. Out parameters are undefined after an error.
@@ -91,17 +92,18 @@ CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *
  * of gpc_memory_alloc() starts at the address. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
-/* Hook prepare of struct gpc_context_part (client/context/context.h), called before the context is
- * created in the daemon: reserves addresses for the first chunk of the context's heap, and stores
- * them in *args; without addresses, the context has no first chunk. Always returns CUDA_SUCCESS. */
+/* Callback prepare() of struct gpc_context_part (client/context/context.h), called before the
+ * context is created in the daemon: reserves addresses for the first chunk of the context's heap,
+ * and stores them in *args; without addresses, the context has no first chunk. Always returns
+ * CUDA_SUCCESS. */
 CUresult gpc_memory_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
-/* Hook created of struct gpc_context_part, called after the daemon has replied: adds the first
- * chunk, or releases its addresses unless `success`. */
+/* Callback created() of struct gpc_context_part, called after the daemon has replied: adds the
+ * first chunk, or releases its addresses unless `success`. */
 void gpc_memory_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-/* Hook drop_context of struct gpc_context_part, called when the context is destroyed or reset:
- * unmaps the context's memory and drops all cached objects of the session. Does not wait. */
+/* Callback drop_context() of struct gpc_context_part, called when the context is destroyed or
+ * reset: unmaps the context's memory and drops all cached objects of the session. Does not wait. */
 void gpc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

@@ -8,8 +8,8 @@
  *
  * Ownership: the cache owns its objects; the drop() function of their kind
  * (client/alloc/object_cache.h) destroys them.
- * Threads: any, except the thread that reads the daemon's replies. Unlike in other caches, drop()
- * must not wait.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). Unlike in other caches, drop() must not wait.
  */
 #ifndef GPC_MEMORY_CACHE_H
 #define GPC_MEMORY_CACHE_H

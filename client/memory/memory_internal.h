@@ -3,8 +3,9 @@
  * State of a session's device memory allocator (memory.h), for memory.c and memory_cache.c only.
  *
  * Ownership: created when the session first uses it, and never freed.
- * Threads: any thread except the thread that reads the daemon's replies; the list of sessions'
- * allocators is only appended to.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); the list of sessions' allocators is only
+ * appended to.
  */
 #ifndef GPC_MEMORY_INTERNAL_H
 #define GPC_MEMORY_INTERNAL_H

@@ -110,12 +110,12 @@ physical_drop(struct gpc_physical *allocation)
 {
 	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
 
-	if (allocation->host >= 0) {
-		(void)close(allocation->host);
+	if (allocation->host_fd >= 0) {
+		(void)close(allocation->host_fd);
 		gpc_handle_remove(&allocation->handle);
 		return;
 	}
-	gpc_ipc_export_withdraw(allocation->share);
+	gpc_ipc_export_withdraw(allocation->export);
 	/* The memory of an ended session is freed with it. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
 	gpc_handle_remove(&allocation->handle);
@@ -185,7 +185,7 @@ physical_create(struct gpc_device *device, uint64_t size, unsigned short usage,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
 	allocation->size = size;
-	allocation->host = -1;
+	allocation->host_fd = -1;
 	allocation->prop.allocFlags.usage = usage;
 	result = physical_request(allocation);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
@@ -213,7 +213,7 @@ host_create_from_file(int fd, uint64_t size, const CUmemAllocationProp *prop,
 	}
 	allocation->device = device_for_host();
 	allocation->size = size;
-	allocation->host = fd;
+	allocation->host_fd = fd;
 	allocation->users = 1;
 	allocation->prop = *prop;
 	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
@@ -307,8 +307,8 @@ export_request(const struct gpc_physical *allocation, struct gpc_ipc_export *exp
 	CUresult result =
 		gpc_wait_gpPhysicalShare(allocation->device->primary, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
-				    raw);
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->ipc_handle,
+				    sizeof(export->ipc_handle), raw);
 }
 
 CUresult
@@ -317,7 +317,7 @@ gpc_physical_export(struct gpc_physical *allocation)
 	struct gpc_ipc_export *export;
 	CUresult result;
 
-	if (allocation->share)
+	if (allocation->export)
 		return CUDA_SUCCESS;
 	export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
 	if (!export)
@@ -328,27 +328,27 @@ gpc_physical_export(struct gpc_physical *allocation)
 		gpc_handle_remove(&export->handle);
 		return result;
 	}
-	allocation->share = export;
-	allocation->shared = true;
+	allocation->export = export;
+	allocation->may_be_mapped_elsewhere = true;
 	atomic_store(&any_shared, true);
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-import_request(const struct gpc_physical *allocation, const struct gp_ipc_handle *bytes)
+import_request(const struct gpc_physical *allocation, const struct gp_ipc_handle *ipc_handle)
 {
 	const struct gp_args_gpPhysicalOpen args = {
 		.memory = allocation->handle.id,
 		.size = allocation->size,
 		.device = allocation->device->remote,
-		.handle = { bytes, sizeof(*bytes) },
+		.handle = { ipc_handle, sizeof(*ipc_handle) },
 	};
 
 	return gpc_wait_gpPhysicalOpen(allocation->device->primary, &args);
 }
 
 CUresult
-gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *ipc_handle,
 		  CUmemGenericAllocationHandle *handle)
 {
 	struct gpc_physical *allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
@@ -357,15 +357,15 @@ gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	if (!allocation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
-	allocation->size = bytes->mapping;
-	allocation->host = -1;
-	result = import_request(allocation, bytes);
+	allocation->size = ipc_handle->mapping;
+	allocation->host_fd = -1;
+	result = import_request(allocation, ipc_handle);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&allocation->handle);
 		return result;
 	}
 	allocation->users = 1;
-	allocation->shared = true;
+	allocation->may_be_mapped_elsewhere = true;
 	atomic_store(&any_shared, true);
 	allocation->prop = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -380,7 +380,7 @@ struct gpc_physical *
 gpc_physical_get(CUmemGenericAllocationHandle handle)
 {
 	struct gpc_physical *allocation =
-		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
+		gpc_handle_from_token(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
 
 	return allocation && allocation->users > 0 ? allocation : NULL;
 }
@@ -390,7 +390,8 @@ gpc_physical_drop_unused(struct gpc_physical *allocation)
 {
 	if (allocation->users > 0 || allocation->mappings > 0)
 		return;
-	if (allocation->host >= 0 || allocation->shared || gpc_physical_is_for_tiles(allocation) ||
+	if (allocation->host_fd >= 0 || allocation->may_be_mapped_elsewhere ||
+	    gpc_physical_is_for_tiles(allocation) ||
 	    !gpc_memory_cache_put(&physical_kind, allocation, allocation->device->primary,
 				  allocation->size))
 		physical_drop(allocation);

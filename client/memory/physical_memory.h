@@ -8,8 +8,9 @@
  *
  * Ownership: the handle table owns an allocation, until gpc_physical_drop_unused() destroys it or
  * passes it to the cache. Returned pointers are borrowed while the lock is held.
- * Threads: any thread except the thread that reads the daemon's replies. The caller holds the lock
- * of gpc_virtual_memory_lock() (virtual_memory.h), unless noted otherwise; it stays held while a
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). The caller holds the lock of
+ * gpc_virtual_memory_lock() (virtual_memory.h), unless noted otherwise; it stays held while a
  * function waits for the daemon.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device, or this process's memory or descriptors are exhausted; the errors named at
@@ -39,12 +40,12 @@ struct gpc_physical {
 	/* number of references of the program: calls of cuMemCreate() and
 	 * cuMemRetainAllocationHandle(), minus calls of cuMemRelease() */
 	int users;
-	int mappings;                 /* number of addresses at which it is mapped */
-	struct gpc_ipc_export *share; /* its export, owned; NULL: not exported by this process */
+	int mappings;                  /* number of addresses at which it is mapped */
+	struct gpc_ipc_export *export; /* its export, owned; NULL: not exported by this process */
 	/* other processes may have it mapped, so it is not cached */
-	bool shared;
+	bool may_be_mapped_elsewhere;
 	/* descriptor of the file of host memory, owned; -1: device memory */
-	int host;
+	int host_fd;
 };
 
 /* Returns CUDA_SUCCESS if such memory is supported, otherwise the error that cuMemCreate() returns:
@@ -60,14 +61,15 @@ CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 /* Returns whether any allocation of device memory was ever shared with another process. Any thread,
  * without the lock. */
 bool gpc_physical_any_shared(void);
-/* Exports an allocation of device memory to other processes: sets its `share` and `shared`. Waits
+/* Exports an allocation of device memory to other processes: sets its `export` and
+ * `may_be_mapped_elsewhere`. Waits
  * for the daemon. Has no effect if it is exported already. */
 CUresult gpc_physical_export(struct gpc_physical *allocation);
 /* Opens an allocation of another process, or of this process a second time, on this device, with
- * one user, and stores its handle in *handle. Waits for the daemon. bytes come from another
- * process: the caller has checked their kind, and that bytes->mapping is a multiple of the
+ * one user, and stores its handle in *handle. Waits for the daemon. ipc_handle comes from another
+ * process: the caller has checked their kind, and that ipc_handle->mapping is a multiple of the
  * granularity and not 0; the daemon checks the rest, and its error is returned. */
-CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *ipc_handle,
 			   CUmemGenericAllocationHandle *handle);
 /* Returns whether a location, of memory or of an access, is the host. Any thread, without the
  * lock. */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/memory/pool.h"
-
 #include "base/lock.h"
 #include "client/alloc/heap.h"
 #include "client/base/container.h"
@@ -11,6 +9,7 @@
 #include "client/memory/ipc_export.h"
 #include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
+#include "client/memory/pool_internal.h"
 #include "client/session/session.h"
 
 #include <stdatomic.h>
@@ -27,7 +26,7 @@ static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER; /* only one thread
 static struct gpc_pool *pools GP_GUARDED_BY(lock);
 static struct gpc_ranges mappings GP_GUARDED_BY(lock); /* of all pools: struct gpc_space_mapping */
 static struct {
-	struct gpc_pool *standard, *current;
+	struct gpc_pool *default_pool, *current;
 } devices[GPC_DEVICES_MAX];
 static atomic_uint_fast64_t frees;
 static atomic_bool any; /* there has been a pool */
@@ -78,7 +77,7 @@ pool_get_context(const struct gpc_pool *pool)
 struct gpc_pool *
 gpc_pool_get(CUmemoryPool handle)
 {
-	return gpc_handle_get(GPC_KIND_POOL, handle);
+	return gpc_handle_from_token(GPC_KIND_POOL, handle);
 }
 
 struct gpc_space_mapping *
@@ -118,15 +117,15 @@ gpc_pool_create(struct gpc_device *device) GP_LOCKED(lock)
 struct gpc_pool *
 gpc_pool_get_default(struct gpc_device *device) GP_LOCKED(lock)
 {
-	struct gpc_pool *pool = devices[device->ordinal].standard;
+	struct gpc_pool *pool = devices[device->ordinal].default_pool;
 
 	if (pool)
 		return pool;
 	pool = gpc_pool_create(device);
 	if (!pool)
 		return NULL;
-	pool->standard = true;
-	devices[device->ordinal].standard = pool;
+	pool->is_default = true;
+	devices[device->ordinal].default_pool = pool;
 	return pool;
 }
 
@@ -158,7 +157,7 @@ gpc_pool_can_be_host(const struct gpc_device *device)
 static bool
 pool_is_managed_by(const struct gpc_pool *pool, const struct gpc_context *context)
 {
-	return pool->managed == context && !pool->own && !pool->destroyed;
+	return pool->managed == context && !pool->created_by_program && !pool->destroyed;
 }
 
 struct gpc_pool *
@@ -189,7 +188,7 @@ static void
 mapping_drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
 	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-	gpc_ipc_export_withdraw(mapping->share);
+	gpc_ipc_export_withdraw(mapping->export);
 	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
 	gpc_space_remove(mapping->space, mapping);
 }
@@ -203,12 +202,12 @@ pool_unlink_unused(struct gpc_pool *pool)
 	struct gpc_pool **link = &pools;
 
 	if (!pool->destroyed || pool->users > 0 || pool->space.blocks > 0 ||
-	    ((pool->host || pool->own) && pool->space.waiting > 0))
+	    ((pool->host || pool->created_by_program) && pool->space.waiting > 0))
 		return false;
 	while (*link != pool)
 		link = &(*link)->next;
 	*link = pool->next;
-	for (uint32_t i = 0; i < pool->space.large.tlsf.region_room; i++) {
+	for (uint32_t i = 0; i < pool->space.large.tlsf.region_capacity; i++) {
 		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
 
 		if (mapping)
@@ -221,18 +220,18 @@ pool_unlink_unused(struct gpc_pool *pool)
 static void
 pool_dispose(struct gpc_pool *pool)
 {
-	gpc_memory_count_cached(pool->device, -pool->spare);
-	for (uint32_t i = 0; i < pool->space.large.tlsf.region_room; i++) {
+	gpc_memory_count_cached(pool->device, -pool->counted_cached);
+	for (uint32_t i = 0; i < pool->space.large.tlsf.region_capacity; i++) {
 		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
 		struct gpc_heap_range range;
 
 		if (!mapping)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-		gpc_ipc_export_withdraw(mapping->share);
+		gpc_ipc_export_withdraw(mapping->export);
 		gpc_pool_unmap(pool, &range);
 	}
-	gpc_ipc_export_withdraw(pool->share);
+	gpc_ipc_export_withdraw(pool->export);
 	if (pool->file >= 0)
 		(void)close(pool->file);
 	gpc_space_fini(&pool->space);
@@ -282,13 +281,13 @@ gpc_pools_drop_unused(void) GP_LOCKED(lock)
 }
 
 bool
-gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
+gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool keep_one) GP_LOCKED(lock)
 {
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
 
 	gpc_pool_reap(pool);
-	mapping = gpc_space_find_excess(&pool->space, keep, spare);
+	mapping = gpc_space_find_excess(&pool->space, keep, keep_one);
 	if (!mapping)
 		return false;
 	mapping_drop(mapping, &range);
@@ -344,7 +343,7 @@ pool_try_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait,
 		gpc_pool_reap(pool);
 		r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	}
-	if (r == 0 && pool->spare > 0)
+	if (r == 0 && pool->counted_cached > 0)
 		gpc_pool_count_spare(pool);
 	if (r == 0 && pool->host)
 		r = host_block_create(pool, address, size, id);
@@ -502,7 +501,7 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 	/* Memory that is also accessible here is not reused, even by the same stream, before its
 	 * work is done. */
-	if (pool->host || pool->own)
+	if (pool->host || pool->created_by_program)
 		stream = GPC_POOL_NO_STREAM;
 	if (pool->imported)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -517,7 +516,8 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 }
 
 struct gpc_space_free_order
-gpc_pool_get_end(struct gpc_session *session, const struct gpc_context *context, uint64_t stream)
+gpc_pool_number_free(struct gpc_session *session, const struct gpc_context *context,
+		     uint64_t stream)
 {
 	struct gpc_space_free_order end = { .number = atomic_fetch_add(&frees, 1) + 1 };
 
@@ -536,8 +536,8 @@ static int
 block_free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
 		  uint64_t stream) GP_LOCKED(lock)
 {
-	const struct gpc_space_free_order end =
-		gpc_pool_get_end(pool_get_session(gpc_pool_from_mapping(mapping)), context, stream);
+	const struct gpc_space_free_order end = gpc_pool_number_free(
+		pool_get_session(gpc_pool_from_mapping(mapping)), context, stream);
 	int r = gpc_space_free(mapping, address, &end);
 
 	if (r == 0 && gpc_pool_from_mapping(mapping)->host)
@@ -598,9 +598,10 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 			.buffer_id = block.id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
-			.pool = pool->managed && !pool->own ? NULL : pool->handle.token,
-			.contextless = !pool->managed || pool->own,
-			.shared = mapping->share != NULL,
+			.pool = pool->managed && !pool->created_by_program ? NULL
+									   : pool->handle.token,
+			.contextless = !pool->managed || pool->created_by_program,
+			.shared = mapping->export != NULL,
 			.handle_types = pool->handle_types,
 			.managed = pool->managed != NULL,
 		};

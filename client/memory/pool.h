@@ -10,9 +10,10 @@
  * Ownership: a destroyed pool is freed when it has no blocks and no references (gpc_pool_ref()).
  * Pools of memory that is also accessible to the program are freed when, in addition, the work
  * before the last frees is done.
- * Threads: any, except the thread that reads the daemon's replies. Pools are looked up under the
- * pools' lock, and referenced while a thread allocates from a pool without the lock. A pool pointer
- * is valid while the lock is held or a reference is owned.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). Pools are looked up under the pools' lock, and
+ * referenced while a thread allocates from a pool without the lock. A pool pointer is valid while
+ * the lock is held or a reference is owned.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device, the window or this process's memory is exhausted; the errors named at them; or
  * the session's error.
@@ -40,7 +41,7 @@ struct gpc_pool {
 	struct gpc_handle handle;
 	struct gpc_pool *next; /* in the list of all pools */
 	struct gpc_device *device;
-	bool standard; /* default pool of its location; never destroyed by the application */
+	bool is_default; /* default pool of its location; never destroyed by the application */
 	/* only for locations other than devices: it is the current pool of its location */
 	bool current;
 	bool destroyed; /* destroyed by the application; freed when it is not in use any more */
@@ -56,7 +57,7 @@ struct gpc_pool {
 	 * (ipc_pool.h); 0: not at all. */
 	unsigned int handle_types;
 	/* Export of the pool, owned; NULL: not exported. */
-	struct gpc_ipc_export *share;
+	struct gpc_ipc_export *export;
 	/* Imported from another process: nothing can be allocated from it here. `origin` is the
 	 * exporter's handle, for device memory. */
 	bool imported;
@@ -71,16 +72,19 @@ struct gpc_pool {
 	int file;
 	/* The program has a descriptor of `file`. */
 	bool exported;
-	/* Context of managed memory; NULL: not a pool of managed memory. The program's own pools
-	 * outlive the context. */
+	/* For a pool of managed memory, the context through which its pages are transferred: a
+	 * primary context, if the program created the pool. The pointer stays valid after the
+	 * context is destroyed or reset, as contexts are never freed; transfers then need it to be
+	 * active again. NULL: not a pool of managed memory. */
 	struct gpc_context *managed;
-	bool own; /* managed memory: created by the program, not by gpc_pool_get_managed() */
+	/* managed memory: created by the program, not by gpc_pool_get_managed() */
+	bool created_by_program;
 	/* managed memory: functions for its pages (client/pages/pages.h), static; NULL: not managed
 	 * memory */
 	const struct gpc_pages_ops *pages;
 	/* unused bytes of it that are counted as cached at present (gpc_memory_count_cached(),
 	 * memory.h) */
-	uint64_t spare;
+	uint64_t counted_cached;
 	/* blocks and mappings (client/alloc/pool_space.h) */
 	struct gpc_space space;
 };
@@ -113,16 +117,6 @@ struct gpc_pool *gpc_pools_first(void);
 struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
 /* Called with the lock held: returns the pool of a mapping. */
 struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
-/* Called with the lock held: unmaps one free mapping of a pool, if at least `keep` bytes stay
- * mapped without it. spare: one free mapping may be retained nevertheless. Does not wait. Returns
- * true, or false if there is no such mapping. */
-bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
-/* Called with the lock held: makes freed memory available to all streams if the work posted before
- * its free is known to be done. Does not query the daemon. */
-void gpc_pool_reap(struct gpc_pool *pool);
-/* Called with the lock held: updates the count of cached memory (memory.h) with the pool's unused
- * bytes beyond the threshold. */
-void gpc_pool_count_spare(struct gpc_pool *pool);
 /* Called with the lock held: acquires a reference. Until gpc_pool_unref() the pool is not freed,
  * even if it is destroyed. */
 void gpc_pool_ref(struct gpc_pool *pool);
@@ -140,35 +134,20 @@ bool gpc_pool_can_be_host(const struct gpc_device *device);
 struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
 				      const struct gpc_pages_ops *pages);
 
-/* Hook unload of struct gpc_context_part (client/context/context.h), called without the lock before
- * the context is destroyed or reset, while calls in it are still possible: frees its managed
+/* Callback unload() of struct gpc_context_part (client/context/context.h), called without the lock
+ * before the context is destroyed or reset, while calls in it are still possible: frees its managed
  * memory, even if it is in use. */
 void gpc_pool_drop_context(struct gpc_context *context);
 
-/* For pool.c, called without the lock: maps at least `size` bytes for the pool's blocks and stores
- * the mapping in *range; the caller unmaps it with gpc_pool_unmap(). May wait for the daemon.
- * *range is undefined after an error. */
-CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
-/* For pool.c, called with or without the lock: unmaps a mapping of gpc_pool_map(), after the work
- * posted so far. Does not wait. */
-void gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range);
-/* For pool.c, called without the lock: stores the sizes to map for a block of `size` bytes, the
- * preferred size in *wanted_p and the required size in *needed_p. *needed_p is 0 if the pool's
- * maximum size does not allow that. */
-void gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p);
-
 /* Returns whether there has ever been a pool. A quick check without the lock. */
 bool gpc_pools_any(void);
-/* Called with the lock held: frees destroyed pools that waited only for work that is now done. Does
- * not query the daemon. */
-void gpc_pools_drop_unused(void);
 /* Called without the lock: drops a reference. Frees a destroyed pool that is not in use any
  * more. */
 void gpc_pool_unref(struct gpc_pool *pool);
 /* Called without the lock, not for a default pool: invalidates the handle. The pool is freed now or
- * when it is not in use any more, so the pointer is then invalid. The caller must ensure that no
- * other thread destroys the pool at the same time. If it was the current pool of its device, the
- * default pool becomes current. */
+ * when it is not in use any more, so the pointer is then invalid. The caller has claimed the
+ * handle (gpc_handle_claim()), so that no other thread destroys the pool at the same time. If it
+ * was the current pool of its device, the default pool becomes current. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped
  * (cuMemPoolTrimTo). Does not wait. */
@@ -187,17 +166,18 @@ void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
 CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t stream,
 			uint64_t size, CUdeviceptr *address_p);
 /* Called without the lock: frees a block, or an imported block (ipc_pool.h), in the order of the
- * stream with this number. context NULL and stream 0: in the order of no stream. Does not wait for
- * work. Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE if no block starts at the address or it
- * belongs to another daemon than the context, or CUDA_ERROR_OUT_OF_MEMORY; the block is then not
- * freed. */
+ * stream with this number. context NULL: in the order of no stream; `stream` is then ignored. Does
+ * not wait for work. Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE if no block starts at the
+ * address or it belongs to another daemon than the context, or CUDA_ERROR_OUT_OF_MEMORY; the block
+ * is then not freed. */
 CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
 
 /* Called at a free, without a lock: returns its position in the order of work, for
- * client/alloc/pool_space.h. Each call counts as one free. context NULL and stream 0: a free in the
- * order of no stream. */
-struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
-					     const struct gpc_context *context, uint64_t stream);
+ * client/alloc/pool_space.h. Each call counts as one free and gives it the next number. context
+ * NULL: a free in the order of no stream; `stream` is then ignored. */
+struct gpc_space_free_order gpc_pool_number_free(struct gpc_session *session,
+						 const struct gpc_context *context,
+						 uint64_t stream);
 
 /* Called without the lock: returns whether the address is in a block of a pool. If so, fills in
  * *found; otherwise *found is unchanged. */

@@ -6,7 +6,7 @@
 #include "client/host/pool_block.h"
 #include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
-#include "client/memory/pool.h"
+#include "client/memory/pool_internal.h"
 #include "client/pages/pages.h"
 #include "transport/shm/sealed_memory.h"
 
@@ -74,15 +74,15 @@ gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
 void
 gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p)
 {
-	uint64_t room;
+	uint64_t left;
 
 	gpc_pools_lock();
 	*wanted_p = gpc_space_preferred_size(&pool->space, size);
 	*needed_p = gpc_space_required_size(&pool->space, size);
-	room = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
-	if (pool->max_size > 0 && *wanted_p > room)
+	left = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
+	if (pool->max_size > 0 && *wanted_p > left)
 		*wanted_p = *needed_p;
-	if (pool->max_size > 0 && *needed_p > room)
+	if (pool->max_size > 0 && *needed_p > left)
 		*needed_p = 0;
 	gpc_pools_unlock();
 }
@@ -93,10 +93,10 @@ gpc_pool_count_spare(struct gpc_pool *pool)
 	const uint64_t keep = pool->destroyed ? 0 : pool->threshold;
 	const uint64_t spare = pool->host ? 0 : gpc_space_releasable_bytes(&pool->space, keep);
 
-	if (spare == pool->spare)
+	if (spare == pool->counted_cached)
 		return;
-	gpc_memory_count_cached(pool->device, spare - pool->spare);
-	pool->spare = spare;
+	gpc_memory_count_cached(pool->device, spare - pool->counted_cached);
+	pool->counted_cached = spare;
 }
 
 /* Beyond its threshold a pool retains at most one mapping. */
@@ -193,7 +193,7 @@ gpc_pool_release_spare(const struct gpc_session *session)
 {
 	gpc_pools_lock();
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
-		if (pool->spare > 0 && pool->device->session == session)
+		if (pool->counted_cached > 0 && pool->device->session == session)
 			pool_release_all(pool, pool->threshold);
 	}
 	gpc_pools_unlock();
@@ -212,7 +212,7 @@ gpc_pool_spare(const struct gpc_device *device)
 			continue;
 		gpc_pool_reap(pool);
 		gpc_pool_count_spare(pool);
-		sum += pool->spare;
+		sum += pool->counted_cached;
 	}
 	gpc_pools_unlock();
 	return sum;

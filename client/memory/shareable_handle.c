@@ -27,7 +27,7 @@
 
 /* Returns -1 if no descriptor could be created. */
 static int
-descriptor_create(const struct gp_ipc_handle *bytes)
+descriptor_create(const struct gp_ipc_handle *ipc_handle)
 {
 	int fd = memfd_create("gpupool-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct gp_sigxfsz limit;
@@ -36,9 +36,9 @@ descriptor_create(const struct gp_ipc_handle *bytes)
 	if (fd < 0)
 		return -1;
 	gp_sigxfsz_block(&limit);
-	written = write(fd, bytes, sizeof(*bytes));
+	written = write(fd, ipc_handle, sizeof(*ipc_handle));
 	gp_sigxfsz_restore(&limit);
-	if (written == (ssize_t)sizeof(*bytes) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	if (written == (ssize_t)sizeof(*ipc_handle) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	(void)close(fd);
 	return -1;
@@ -46,15 +46,15 @@ descriptor_create(const struct gp_ipc_handle *bytes)
 
 /* Returns false for a descriptor that descriptor_create() did not make. */
 static bool
-descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
+descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *ipc_handle)
 {
 	const int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
 	struct stat status;
 
 	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &status) == 0 &&
-	       status.st_size == (off_t)sizeof(*bytes) &&
-	       pread(fd, bytes, sizeof(*bytes), 0) == (ssize_t)sizeof(*bytes) &&
-	       gpc_ipc_handle_is_of_kind(bytes, kind);
+	       status.st_size == (off_t)sizeof(*ipc_handle) &&
+	       pread(fd, ipc_handle, sizeof(*ipc_handle), 0) == (ssize_t)sizeof(*ipc_handle) &&
+	       gpc_ipc_handle_is_of_kind(ipc_handle, kind);
 }
 
 /* Fabric handles share memory between the machines of an NVIDIA cluster, which is not supported. */
@@ -88,20 +88,20 @@ memory_export(CUmemGenericAllocationHandle handle, int *fd_p)
 	    !(allocation->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Host memory is a file of this machine: export the file itself. */
-	if (allocation->host >= 0) {
-		*fd_p = fcntl(allocation->host, F_DUPFD_CLOEXEC, 0);
+	if (allocation->host_fd >= 0) {
+		*fd_p = fcntl(allocation->host_fd, F_DUPFD_CLOEXEC, 0);
 		atomic_store(&gpc_host_memory_exchanged, true);
 		return *fd_p < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 	}
 	/* Copies that have already returned may still be running: wait for them. Later copies of
 	 * exported memory are synchronous (pointer.h). */
-	if (!allocation->shared)
+	if (!allocation->may_be_mapped_elsewhere)
 		result = gpc_memory_settle(allocation->device->primary);
 	if (result == CUDA_SUCCESS)
 		result = gpc_physical_export(allocation);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*fd_p = descriptor_create(&allocation->share->bytes);
+	*fd_p = descriptor_create(&allocation->export->ipc_handle);
 	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -142,21 +142,21 @@ device_find_by_remote(int remote)
 }
 
 static CUresult
-memory_import(const struct gp_ipc_handle *bytes, CUmemGenericAllocationHandle *handle)
+memory_import(const struct gp_ipc_handle *ipc_handle, CUmemGenericAllocationHandle *handle)
 {
-	struct gpc_device *device = device_find_by_remote(bytes->device);
+	struct gpc_device *device = device_find_by_remote(ipc_handle->device);
 
-	if (!device || bytes->mapping == 0 ||
-	    bytes->mapping % gpc_session_facts(device->session)->granularity)
+	if (!device || ipc_handle->mapping == 0 ||
+	    ipc_handle->mapping % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpc_physical_open(device, bytes, handle);
+	return gpc_physical_open(device, ipc_handle, handle);
 }
 
 CUresult
 gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
 				   CUmemAllocationHandleType shHandleType)
 {
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	CUresult result = sharing_enter(handle, shHandleType, 0);
 
 	if (result == CUDA_SUCCESS)
@@ -164,10 +164,10 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The pointer argument contains the descriptor itself. */
-	if (!descriptor_read((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
+	if (!descriptor_read((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &ipc_handle))
 		return gpc_virtual_memory_unlock(
 			gpc_physical_open_host((int)(intptr_t)osHandle, handle));
-	return gpc_virtual_memory_unlock(memory_import(&bytes, handle));
+	return gpc_virtual_memory_unlock(memory_import(&ipc_handle, handle));
 }
 
 /* Pools */
@@ -177,15 +177,15 @@ _Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct gp_ipc_handle), "
 static CUresult
 pool_export(CUmemoryPool pool, int *fd_p)
 {
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	CUresult result = gpc_pool_export_file(pool, fd_p);
 
 	if (result != CUDA_ERROR_NOT_SUPPORTED)
 		return result;
-	result = gpc_pool_export(pool, &bytes);
+	result = gpc_pool_export(pool, &ipc_handle);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*fd_p = descriptor_create(&bytes);
+	*fd_p = descriptor_create(&ipc_handle);
 	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -208,31 +208,31 @@ gpc_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 				       CUmemAllocationHandleType handleType,
 				       unsigned long long flags)
 {
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	struct gpc_device *device;
 	CUresult result = sharing_enter(pool_out, handleType, flags);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!descriptor_read((int)(intptr_t)handle, GP_IPC_POOL, &bytes))
+	if (!descriptor_read((int)(intptr_t)handle, GP_IPC_POOL, &ipc_handle))
 		return gpc_pool_import_file((int)(intptr_t)handle, pool_out);
-	device = device_find_by_remote(bytes.device);
-	return device ? gpc_pool_import(device, &bytes, pool_out) : CUDA_ERROR_INVALID_VALUE;
+	device = device_find_by_remote(ipc_handle.device);
+	return device ? gpc_pool_import(device, &ipc_handle, pool_out) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult
 gpc_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!shareData_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_pool_export_block(ptr, &bytes);
+	result = gpc_pool_export_block(ptr, &ipc_handle);
 	if (result == CUDA_SUCCESS)
-		memcpy(shareData_out, &bytes, sizeof(bytes));
+		memcpy(shareData_out, &ipc_handle, sizeof(ipc_handle));
 	return result;
 }
 
@@ -240,7 +240,7 @@ CUresult
 gpc_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 			   CUmemPoolPtrExportData *shareData)
 {
-	struct gp_ipc_handle bytes;
+	struct gp_ipc_handle ipc_handle;
 	uint64_t address;
 	CUresult result = gpc_enter_initialized();
 
@@ -248,8 +248,8 @@ gpc_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 		return result;
 	if (!ptr_out || !shareData)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&bytes, shareData, sizeof(bytes));
-	result = gpc_pool_import_block(pool, &bytes, &address);
+	memcpy(&ipc_handle, shareData, sizeof(ipc_handle));
+	result = gpc_pool_import_block(pool, &ipc_handle, &address);
 	if (result == CUDA_SUCCESS)
 		*ptr_out = address;
 	return result;

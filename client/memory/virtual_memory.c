@@ -53,7 +53,7 @@ range_find_around(const struct gpc_ranges *ranges, uint64_t address)
 static bool
 mapping_is_host(const struct mapping *mapping)
 {
-	return mapping->allocation->host >= 0;
+	return mapping->allocation->host_fd >= 0;
 }
 
 static bool
@@ -87,7 +87,7 @@ mapping_describe(const struct gpc_range *range, struct gpc_address *found)
 		.mapping_size = range->size,
 		.contextless = true,
 		.joined = true,
-		.shared = mapping->allocation->shared,
+		.shared = mapping->allocation->may_be_mapped_elsewhere,
 		.handle_types = mapping->allocation->prop.requestedHandleTypes,
 	};
 }
@@ -328,7 +328,7 @@ mapping_place(const struct mapping *mapping, uint64_t address, uint64_t size)
 
 	return mapping_is_host(mapping)
 		       ? gpc_host_placed_map(mapping->context, address, size,
-					     mapping->allocation->host, mapping->id)
+					     mapping->allocation->host_fd, mapping->id)
 		       : gpc_post_gpMemoryPlace(mapping->context, &args);
 }
 
@@ -344,7 +344,7 @@ mapping_create(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 	mapping->allocation = allocation;
 	mapping->id = gpc_memory_next_id();
 	mapping->context =
-		allocation->host >= 0 ? reservation->context : allocation->device->primary;
+		allocation->host_fd >= 0 ? reservation->context : allocation->device->primary;
 	if (ranges_add(&mappings, address, size, mapping)) {
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -372,7 +372,7 @@ mapping_check(uint64_t address, uint64_t size, const struct gpc_physical *alloca
 	granularity = gpc_session_facts(reservation->context->scope.session)->granularity;
 	if ((address | size) % granularity || size > range->size - (address - range->base) ||
 	    gpc_ranges_find(&mappings, address, size) ||
-	    (allocation->host < 0 &&
+	    (allocation->host_fd < 0 &&
 	     reservation->context->scope.session != allocation->device->session))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* NVIDIA's driver does not map parts, or more than the size, either. */

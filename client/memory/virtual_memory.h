@@ -7,8 +7,9 @@
  * larger ones are outside of the window, at addresses that the daemon chooses and that are free in
  * this process (virtual_address.c). If one place has no addresses, the other is tried.
  *
- * Threads: any thread except the thread that reads the daemon's replies. gpc_virtual_memory_find()
- * takes a lock of its own.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). gpc_virtual_memory_find() takes a lock of its
+ * own.
  * Units: bytes.
  */
 #ifndef GPC_VIRTUAL_MEMORY_H

@@ -17,7 +17,7 @@ gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_fu
 {
 	enum gpc_kind kind =
 		gpc_handle_kind(token) == GPC_KIND_KERNEL ? GPC_KIND_KERNEL : GPC_KIND_FUNCTION;
-	struct gpc_function *function = gpc_handle_get(kind, token);
+	struct gpc_function *function = gpc_handle_from_token(kind, token);
 
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;

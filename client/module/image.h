@@ -179,7 +179,7 @@ void gpc_image_load_twins(struct gpc_image *image, const void *source,
  * loaded. */
 struct gpc_image *gpc_image_get_twin(struct gpc_image *image, const struct gpc_session *session);
 
-/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+/* Callback unload() of struct gpc_context_part (client/context/context.h), called when a context is
  * destroyed or reset: invalidates the addresses of the variables in this context, and the values of
  * settable attributes of all kernels on its device. They are queried again when they are needed. */
 void gpc_image_drop_context(struct gpc_context *context);

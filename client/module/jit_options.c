@@ -49,7 +49,7 @@ gpc_jit_log_find(const struct gpc_jit_options *options, bool error)
 
 	return (struct gpc_jit_log){
 		.text = buffer ? *buffer : NULL,
-		.room = size ? (unsigned int)(uintptr_t)*size : 0,
+		.capacity = size ? (unsigned int)(uintptr_t)*size : 0,
 		.size_p = size,
 	};
 }
@@ -59,9 +59,9 @@ gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text)
 {
 	size_t length;
 
-	if (!log->text || log->room == 0)
+	if (!log->text || log->capacity == 0)
 		return;
-	length = text.size < log->room ? text.size : log->room - 1;
+	length = text.size < log->capacity ? text.size : log->capacity - 1;
 	if (length > 0)
 		memcpy(log->text, text.data, length);
 	log->text[length] = '\0';

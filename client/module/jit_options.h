@@ -17,10 +17,10 @@
 
 /* A log buffer of the application, borrowed. */
 struct gpc_jit_log {
-	char *text;    /* NULL: the application passed no buffer */
-	size_t room;   /* size of the buffer in bytes; 0: not passed */
-	void **size_p; /* the option value that receives the number of bytes written; NULL: not
-			  passed */
+	char *text;      /* NULL: the application passed no buffer */
+	size_t capacity; /* size of the buffer in bytes; 0: not passed */
+	void **size_p;   /* the option value that receives the number of bytes written; NULL: not
+			    passed */
 };
 
 /* Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE if an option is unknown, or an array is NULL

@@ -250,7 +250,7 @@ gpc_launch_shapes_add(struct gpc_launch_shapes *shapes, struct gpc_context *cont
 	result = gpc_function_lookup(context, token, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
-	list = gpc_list_grow(shapes->list, shapes->count, &shapes->room, sizeof(*list));
+	list = gpc_list_grow(shapes->list, shapes->count, &shapes->capacity, sizeof(*list));
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	shapes->list = list;

@@ -130,7 +130,7 @@ void gpc_launch_shape_store(const struct gpc_launch_shape *shape);
  * `list` with free(). */
 struct gpc_launch_shapes {
 	struct gpc_launch_shape *list;
-	size_t count, room; /* length and allocated length of the list */
+	size_t count, capacity; /* length and allocated length of the list */
 };
 
 /* Adds the check of one more launch, if it is needed. token: its CUfunction or CUkernel. args: its

@@ -147,6 +147,8 @@ gpc_cuLibraryUnload(CUlibrary token)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!gpc_handle_claim(GPC_KIND_LIBRARY, token))
+		return CUDA_ERROR_INVALID_HANDLE;
 	modules = library->modules;
 	image = library->image;
 	gpc_handle_remove(&library->handle);
@@ -186,7 +188,7 @@ CUresult
 gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
 		       struct gpc_module **module_p)
 {
-	struct library *library = gpc_handle_get(GPC_KIND_LIBRARY, image->owner);
+	struct library *library = gpc_handle_from_token(GPC_KIND_LIBRARY, image->owner);
 	struct gpc_module *module;
 	struct gpc_image *view;
 

@@ -560,6 +560,8 @@ gpc_cuLinkDestroy(CUlinkState state)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!gpc_handle_claim(GPC_KIND_LINKER, state))
+		return CUDA_ERROR_INVALID_HANDLE;
 	linker = object->extra;
 	drop.linker = args.state = object->handle.id;
 	if (linker->sent)
@@ -568,6 +570,8 @@ gpc_cuLinkDestroy(CUlinkState state)
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		result = gpc_wait_cuLinkDestroy(object->context, &args);
 	if (result == CUDA_SUCCESS)
-		gpc_object_destroy_by_token(GPC_KIND_LINKER, state);
+		gpc_object_destroy(object);
+	else
+		gpc_handle_unclaim(&object->handle);
 	return result;
 }

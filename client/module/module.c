@@ -10,7 +10,7 @@
 CUresult
 gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p)
 {
-	*module_p = gpc_handle_get(GPC_KIND_MODULE, hmod);
+	*module_p = gpc_handle_from_token(GPC_KIND_MODULE, hmod);
 	return *module_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -49,7 +49,8 @@ module_destroy_if_in_context(void *object, void *context)
 {
 	struct gpc_module *module = object;
 
-	if (module->context == context && !module->of_library)
+	if (module->context == context && !module->of_library &&
+	    gpc_handle_claim(GPC_KIND_MODULE, module->handle.token))
 		gpc_module_destroy(module);
 }
 
@@ -123,6 +124,8 @@ gpc_cuModuleUnload(CUmodule hmod)
 	/* cuModuleUnload: the module of a library is unloaded with the library. */
 	if (module->of_library)
 		return CUDA_ERROR_NOT_PERMITTED;
+	if (!gpc_handle_claim(GPC_KIND_MODULE, hmod))
+		return CUDA_ERROR_INVALID_HANDLE;
 	gpc_module_destroy(module);
 	return CUDA_SUCCESS;
 }

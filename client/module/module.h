@@ -54,7 +54,7 @@ void gpc_module_destroy(struct gpc_module *module);
 CUresult gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
 				struct gpc_module **module_p);
 
-/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+/* Callback unload() of struct gpc_context_part (client/context/context.h), called when a context is
  * destroyed or reset: destroys its modules, except views of libraries. */
 void gpc_module_drop_context(struct gpc_context *context);
 

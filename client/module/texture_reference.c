@@ -247,7 +247,7 @@ gpc_cuTexRefDestroy(CUtexref hTexRef)
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A reference of a module is freed with the module. */
-	if (reference->image)
+	if (reference->image || !gpc_handle_claim(GPC_KIND_TEXREF, hTexRef))
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpc_handle_remove(&reference->handle);
 	return CUDA_SUCCESS;

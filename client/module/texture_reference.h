@@ -60,7 +60,7 @@ gpc_texture_reference_anisotropy(const struct gpc_texture_reference *reference)
 	return (int)reference->description.maxAnisotropy;
 }
 
-/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+/* Callback unload() of struct gpc_context_part (client/context/context.h), called when a context is
  * destroyed or reset: marks all references that are bound in it as unbound. Called before
  * gpc_texture_drop_context() (array/texture.h), which destroys the objects. */
 void gpc_texture_reference_drop_context(struct gpc_context *context);

@@ -38,10 +38,11 @@ enum gpc_page_faults_mechanism {
  * one kind may run concurrently with one of the other. */
 typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Starts the serving threads and the mechanism, which the environment variable GPUPOOL_MANAGED
- * (signal, userfaultfd) can select. Called by gpc_pages_create(), before memory with such pages
- * exists. After a success, further calls return 0 and ignore their argument. Returns 0 or -errno;
- * after an error a later call tries again. Nothing stops the threads. */
+/* Starts the serving threads and the mechanism: userfaultfd, or SIGSEGV if userfaultfd is not
+ * available or the environment variable GPUPOOL_MANAGED is "signal". With GPUPOOL_MANAGED
+ * "userfaultfd", the use of SIGSEGV is written to the log. Called by gpc_pages_create(), before
+ * memory with such pages exists. After a success, further calls return 0 and ignore their argument.
+ * Returns 0 or -errno; after an error a later call tries again. Nothing stops the threads. */
 GP_MUST_CHECK int gpc_page_faults_start(gpc_page_faults_serve *serve);
 /* Returns the mechanism by which faults are reported now. */
 enum gpc_page_faults_mechanism gpc_page_faults_mechanism(void);

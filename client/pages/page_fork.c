@@ -10,7 +10,8 @@ blocks_save(struct gpc_pages *pages, uint64_t block, uint64_t count)
 	enum gpc_page_state state = gpc_block_state(pages, block);
 
 	if (gpc_block_is_local(state))
-		gpc_page_memory_save(&pages->memory, offset, length, state == GPC_PAGE_FRESH);
+		gpc_page_memory_save(&pages->memory, offset, length,
+				     state == GPC_PAGE_WRITE_TRACKED);
 	return state != GPC_PAGE_REMOTE ||
 	       pages->calls->fetch(pages->owner, pages->memory.base + offset, length,
 				   pages->memory.saved + offset);

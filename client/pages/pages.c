@@ -26,7 +26,7 @@ state_to_rights(enum gpc_page_state state)
 	switch (state) {
 	case GPC_PAGE_CLEAN:
 		return GPC_PAGE_RIGHTS_READ;
-	case GPC_PAGE_FRESH:
+	case GPC_PAGE_WRITE_TRACKED:
 		return GPC_PAGE_RIGHTS_FREE;
 	case GPC_PAGE_DIRTY:
 		return GPC_PAGE_RIGHTS_WRITE;
@@ -39,7 +39,7 @@ state_to_rights(enum gpc_page_state state)
 static enum gpc_page_rights
 pages_get_max_rights(const struct gpc_pages *pages)
 {
-	return pages->fresh > 0 ? GPC_PAGE_RIGHTS_FREE : GPC_PAGE_RIGHTS_WRITE;
+	return pages->write_tracked > 0 ? GPC_PAGE_RIGHTS_FREE : GPC_PAGE_RIGHTS_WRITE;
 }
 
 static int
@@ -71,12 +71,12 @@ blocks_set_states(struct gpc_pages *pages, uint64_t block, uint64_t count,
 	for (uint64_t i = block; i < block + count; i++) {
 		pages->unused -= gpc_block_state(pages, i) == GPC_PAGE_UNUSED;
 		pages->direct -= (pages->blocks[i] & GPC_BLOCK_DIRECT) != 0;
-		pages->fresh -= gpc_block_state(pages, i) == GPC_PAGE_FRESH;
+		pages->write_tracked -= gpc_block_state(pages, i) == GPC_PAGE_WRITE_TRACKED;
 		pages->blocks[i] = (uint8_t)(state | (direct ? GPC_BLOCK_DIRECT : 0));
 	}
 	pages->unused += state == GPC_PAGE_UNUSED ? count : 0;
 	pages->direct += direct ? count : 0;
-	pages->fresh += state == GPC_PAGE_FRESH ? count : 0;
+	pages->write_tracked += state == GPC_PAGE_WRITE_TRACKED ? count : 0;
 	if (gpc_block_is_local(state))
 		pages_widen_open(pages, block, count);
 }
@@ -101,7 +101,7 @@ blocks_push(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 
 	if (state == GPC_PAGE_DIRTY)
 		return pages_push(pages, at, end - at);
-	while (state == GPC_PAGE_FRESH &&
+	while (state == GPC_PAGE_WRITE_TRACKED &&
 	       gpc_page_memory_written(&pages->memory, &at, end, &size)) {
 		pushed &= pages_push(pages, at, size);
 		at += size;
@@ -456,7 +456,7 @@ blocks_set_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LO
 	if (gpc_page_memory_tracks_writes(&pages->memory) &&
 	    blocks_set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, GPC_PAGE_RIGHTS_FREE) ==
 		    0) {
-		blocks_set_states(pages, block, count, GPC_PAGE_FRESH, false);
+		blocks_set_states(pages, block, count, GPC_PAGE_WRITE_TRACKED, false);
 		return;
 	}
 	if (blocks_set_rights(pages, block, count, from, GPC_PAGE_RIGHTS_NONE))

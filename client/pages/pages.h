@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Demand-paged local cache of remote memory, mapped at the same address as on the remote side (the
- * GPU); docs/managed.md describes its guarantees.
+ * GPU); docs/managed.md describes its guarantees. Accesses to blocks that are not accessible here
+ * fault; the faults are reported by userfaultfd or SIGSEGV, and served by threads of the library
+ * (page_faults.h).
  *
  * A range is divided into blocks. A block is remote (inaccessible here), identical on both sides
  * (readable here), or local only (writable here). This module does not depend on CUDA: the owner of
@@ -15,7 +17,8 @@
  *
  * Ownership: the module owns a range's local memory from gpc_pages_create() to gpc_pages_destroy().
  * The owner passed there must outlive the range.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  * Units: addresses and sizes are bytes.
  */
 #ifndef GPC_PAGES_H
@@ -136,8 +139,9 @@ enum gpc_page_state {
 	GPC_PAGE_REMOTE, /* remote, with defined contents */
 	GPC_PAGE_UNUSED, /* remote, with undefined contents */
 	GPC_PAGE_CLEAN,  /* readable here; identical on both sides */
-	GPC_PAGE_FRESH,  /* writable here; the kernel reports written parts */
-	GPC_PAGE_DIRTY,  /* writable here; considered written */
+	/* writable here; Linux tracks which of its pages were written */
+	GPC_PAGE_WRITE_TRACKED,
+	GPC_PAGE_DIRTY, /* writable here; considered written */
 };
 /* For tests and messages: returns the state of the block at the address; GPC_PAGE_REMOTE if it is
  * in no range. */

@@ -32,9 +32,9 @@ struct gpc_pages {
 	/* interval [open_from, open_to) that contains all local blocks and all blocks with
 	 * GPC_BLOCK_ALLOCATED; empty: there are none */
 	uint64_t open_from, open_to;
-	uint64_t unused; /* number of blocks with GPC_PAGE_UNUSED */
-	uint64_t direct; /* number of blocks with GPC_BLOCK_DIRECT */
-	uint64_t fresh;  /* number of blocks with GPC_PAGE_FRESH */
+	uint64_t unused;        /* number of blocks with GPC_PAGE_UNUSED */
+	uint64_t direct;        /* number of blocks with GPC_BLOCK_DIRECT */
+	uint64_t write_tracked; /* number of blocks with GPC_PAGE_WRITE_TRACKED */
 	/* next: block after those that were made accessible last; UINT64_MAX: none yet. run: number
 	 * of blocks to be made accessible at once. A fault at `next`, as of a sequential access,
 	 * doubles run; another fault sets it to 1. */
@@ -54,7 +54,8 @@ gpc_block_state(const struct gpc_pages *pages, uint64_t block)
 static inline bool
 gpc_block_is_local(enum gpc_page_state state)
 {
-	return state == GPC_PAGE_CLEAN || state == GPC_PAGE_FRESH || state == GPC_PAGE_DIRTY;
+	return state == GPC_PAGE_CLEAN || state == GPC_PAGE_WRITE_TRACKED ||
+	       state == GPC_PAGE_DIRTY;
 }
 
 /* Returns the offset of a block in its range, in bytes. */

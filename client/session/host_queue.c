@@ -115,10 +115,10 @@ function_post_done(const struct gpc_host_function *function)
 static void
 session_publish_writes(struct gpc_session *session)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 
-	if (hooks)
-		hooks->after_function(hooks->arg);
+	if (callbacks)
+		callbacks->after_function(callbacks->arg);
 }
 
 /* A function that the daemon refused needs no reply. The ID may be reused by another function once
@@ -178,10 +178,10 @@ runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner
 static void
 session_fetch_writes(struct gpc_session *session)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 
-	if (hooks)
-		hooks->before_function(hooks->arg);
+	if (callbacks)
+		callbacks->before_function(callbacks->arg);
 }
 
 static void
@@ -247,7 +247,7 @@ gpc_host_queue_due(struct gpc_session *session, uint32_t id, CUresult result)
 	bool known;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
-	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_from_id(GPC_KIND_HOST_FUNCTION, id);
 	known = function && function->scope->session == session && !function->is_due;
 	if (known) {
 		function->result = result;
@@ -311,7 +311,7 @@ function_cancel(struct gpc_session *session, uint32_t id)
 	struct gpc_host_function *function;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
-	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_from_id(GPC_KIND_HOST_FUNCTION, id);
 	if (function)
 		function_remove_locked(&session->functions, function);
 	(void)pthread_mutex_unlock(&session->functions.lock);

@@ -63,7 +63,7 @@ void
 gpc_lanes_stop(struct gpc_session *session)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	struct gpc_lane_out *next;
+	struct gpc_outgoing_copy *next;
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	lanes->over = true;
@@ -71,10 +71,11 @@ gpc_lanes_stop(struct gpc_session *session)
 		if (lanes->lanes[i].conn)
 			gp_conn_shutdown(lanes->lanes[i].conn);
 	}
-	for (struct gpc_lane_out *lane_out = lanes->outgoing; lane_out; lane_out = next) {
-		next = lane_out->next;
-		if (lane_out->busy == 0)
-			gpc_lane_out_drop_locked(lanes, lane_out);
+	for (struct gpc_outgoing_copy *outgoing_copy = lanes->outgoing; outgoing_copy;
+	     outgoing_copy = next) {
+		next = outgoing_copy->next;
+		if (outgoing_copy->busy == 0)
+			gpc_outgoing_copy_drop_locked(lanes, outgoing_copy);
 	}
 	(void)pthread_cond_broadcast(&lanes->work);
 	(void)pthread_cond_broadcast(&lanes->changed);

@@ -109,8 +109,8 @@ void gpc_lanes_settle(const void *base, uint64_t size);
  * gpc_lanes_expect() until gpc_lanes_finish() returns.
  * Threads: the lanes' lock guards the members between these calls.
  */
-struct gpc_lane_in {
-	struct gpc_lane_in *next;
+struct gpc_incoming_copy {
+	struct gpc_incoming_copy *next;
 	uint32_t copy;           /* ID of the copy on the wire, assigned by gpc_lanes_expect() */
 	uint8_t *memory;         /* destination */
 	uint64_t size, received; /* bytes of the copy, and bytes stored so far */
@@ -125,14 +125,14 @@ struct gpc_lane_in {
 /* Registers the copy before its record is posted, and assigns its ID (in->copy), which the record
  * contains. memory, size, stream and ordered must be set, and the rest must be zero.
  * gpc_lanes_finish() must follow, also if the record cannot be posted. */
-void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
+void gpc_lanes_expect(struct gpc_session *session, struct gpc_incoming_copy *in);
 /* Called after the copy's record has been posted: ordered copies of the same stream that are
  * registered later are stored after this one. */
-void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
+void gpc_lanes_posted(struct gpc_session *session, struct gpc_incoming_copy *in);
 /* Blocks until `sent` bytes of the copy have arrived or the session is over, and no lane writes to
  * its memory; then unregisters the copy. The caller may free the struct and the memory afterwards.
  * sent: the number of bytes that the daemon's reply reports as sent over lanes, checked by the
  * caller to be at most in->size; 0 if the copy was not started. */
-void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
+void gpc_lanes_finish(struct gpc_session *session, struct gpc_incoming_copy *in, uint64_t sent);
 
 #endif /* GPC_LANE_H */

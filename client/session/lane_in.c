@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct gpc_lane_in *
+static struct gpc_incoming_copy *
 incoming_find(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
-	struct gpc_lane_in *in = lanes->incoming;
+	struct gpc_incoming_copy *in = lanes->incoming;
 
 	while (in && in->copy != copy)
 		in = in->next;
@@ -44,12 +44,12 @@ chunk_recv_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memo
 
 /* Returns whether an earlier copy to the chunk's memory lacks bytes (lane.h). */
 static bool
-chunk_is_early(const struct gpc_lanes *lanes, const struct gpc_lane_in *in,
+chunk_is_early(const struct gpc_lanes *lanes, const struct gpc_incoming_copy *in,
 	       const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
 	uintptr_t start = (uintptr_t)in->memory + chunk->offset, end = start + chunk->size;
 
-	for (const struct gpc_lane_in *other = lanes->incoming; other; other = other->next) {
+	for (const struct gpc_incoming_copy *other = lanes->incoming; other; other = other->next) {
 		uintptr_t other_start = (uintptr_t)other->memory;
 
 		if (other->posted > 0 && other->posted <= in->after &&
@@ -64,7 +64,7 @@ int
 gpc_lane_receive_chunk(struct gpc_lane *lane)
 {
 	struct gpc_lanes *lanes = lane->session->lanes;
-	struct gpc_lane_in *in = NULL;
+	struct gpc_incoming_copy *in = NULL;
 	struct gp_message message;
 	struct gp_chunk chunk;
 	int r = gp_conn_recv(lane->conn, &message);
@@ -99,7 +99,7 @@ gpc_lane_receive_chunk(struct gpc_lane *lane)
 }
 
 void
-gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
+gpc_lanes_expect(struct gpc_session *session, struct gpc_incoming_copy *in)
 {
 	struct gpc_lanes *lanes = session->lanes;
 
@@ -115,7 +115,7 @@ gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
 }
 
 void
-gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in)
+gpc_lanes_posted(struct gpc_session *session, struct gpc_incoming_copy *in)
 {
 	struct gpc_lanes *lanes = session->lanes;
 
@@ -125,10 +125,10 @@ gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in)
 }
 
 void
-gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent)
+gpc_lanes_finish(struct gpc_session *session, struct gpc_incoming_copy *in, uint64_t sent)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	struct gpc_lane_in **place = &lanes->incoming;
+	struct gpc_incoming_copy **place = &lanes->incoming;
 
 	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);

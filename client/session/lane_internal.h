@@ -3,6 +3,9 @@
  * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c, silence.c and their
  * tests only.
  *
+ * struct gpc_lanes_config and struct gpc_incoming_copy are in lane.h, struct gpc_silence_lane is in
+ * silence.h.
+ *
  * Ownership: struct gpc_session owns struct gpc_lanes, from gpc_lanes_init() to gpc_lanes_fini().
  * Threads: guarded by lanes.lock unless noted otherwise; functions whose names end in _locked are
  * called with that lock held.
@@ -42,12 +45,12 @@ struct gpc_lane {
 };
 
 /* A copy to the device, until all of its data is sent. Allocated by gpc_lanes_send() and freed by
- * gpc_lane_out_drop_locked(). */
-struct gpc_lane_out {
-	struct gpc_lane_out *next;
+ * gpc_outgoing_copy_drop_locked(). */
+struct gpc_outgoing_copy {
+	struct gpc_outgoing_copy *next;
 	const uint8_t *memory; /* source, borrowed from the caller of gpc_lanes_send() */
 	uint64_t size, at;     /* size in bytes, and offset of the next chunk to send */
-	uint64_t step;         /* distance between the starts of two chunks in bytes */
+	uint64_t step;         /* size of every chunk but the last, in bytes */
 	unsigned int busy;     /* number of chunks being sent */
 	unsigned int *wait;    /* counter to decrement when the copy is dropped (gpc_lanes_send());
 				  NULL: none */
@@ -69,14 +72,16 @@ struct gpc_lanes {
 		connecting; /* length of `lanes`, and number of lanes that are still connecting */
 	struct gpc_lane lanes[GP_LANES_MAX]; /* conn is NULL if a lane could not be opened */
 	bool over;                           /* gpc_lanes_stop() was called */
-	struct gpc_lane_out *
+	struct gpc_outgoing_copy *
 		outgoing; /* copies to the device with unsent data, in the order of their records */
 	atomic_uint unsent; /* length of `outgoing` */
 	uint32_t last_out;  /* ID of the last copy to the device; guarded by the sender's lock */
-	struct gpc_lane_in *incoming; /* copies from the device whose data is expected */
-	uint32_t last_in;             /* ID of the last copy from the device */
-	uint64_t last_posted; /* number of gpc_lanes_posted() so far: copies from the device whose
-				 records are known to be posted */
+	struct gpc_incoming_copy *incoming; /* copies from the device whose data is expected */
+	uint32_t last_in;                   /* ID of the last copy from the device */
+	/* Number that gpc_lanes_posted() assigned last, to a copy from the device whose record has
+	 * been posted; 0: none yet. An ordered copy waits for the copies of its stream that had
+	 * numbers when it was registered. */
+	uint64_t last_posted;
 };
 
 /* Ends the session because the lane's connection failed with r, an error of gp_conn_recv() or
@@ -87,8 +92,8 @@ void gpc_lane_fail(struct gpc_lane *lane, int r);
  * session is over. */
 void *gpc_lane_send_main(void *lane);
 /* Removes a copy that is sent or abandoned from the list, decrements its wait counter, wakes the
- * waiting threads and frees it. */
-void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
+ * waiting threads and frees it. No lane may be sending a chunk of it (`busy` 0). */
+void gpc_outgoing_copy_drop_locked(struct gpc_lanes *lanes, struct gpc_outgoing_copy *outgoing_copy)
 	GP_LOCKED(lanes->lock);
 
 /* Implemented in lane_in.c; called by the lane's receiving thread. Blocks until the next chunk has

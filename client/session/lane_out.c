@@ -20,60 +20,60 @@
 #define UNSENT_MAX 2
 
 void
-gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
+gpc_outgoing_copy_drop_locked(struct gpc_lanes *lanes, struct gpc_outgoing_copy *outgoing_copy)
 	GP_LOCKED(lanes->lock)
 {
-	struct gpc_lane_out **place = &lanes->outgoing;
+	struct gpc_outgoing_copy **place = &lanes->outgoing;
 
-	while (*place != lane_out)
+	while (*place != outgoing_copy)
 		place = &(*place)->next;
-	*place = lane_out->next;
+	*place = outgoing_copy->next;
 	atomic_fetch_sub(&lanes->unsent, 1);
-	if (lane_out->wait)
-		--*lane_out->wait;
-	free(lane_out);
+	if (outgoing_copy->wait)
+		--*outgoing_copy->wait;
+	free(outgoing_copy);
 	(void)pthread_cond_broadcast(&lanes->changed);
 }
 
 /* Waits for a chunk to send. Returns false if the session is over. */
 static bool
-chunk_pop(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_chunk *chunk)
+chunk_pop(struct gpc_lanes *lanes, struct gpc_outgoing_copy **outgoing_p, struct gp_chunk *chunk)
 {
-	struct gpc_lane_out *lane_out = NULL;
+	struct gpc_outgoing_copy *outgoing_copy = NULL;
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	while (!lanes->over) {
-		lane_out = lanes->outgoing;
-		while (lane_out && lane_out->at == lane_out->size)
-			lane_out = lane_out->next;
-		if (lane_out)
+		outgoing_copy = lanes->outgoing;
+		while (outgoing_copy && outgoing_copy->at == outgoing_copy->size)
+			outgoing_copy = outgoing_copy->next;
+		if (outgoing_copy)
 			break;
 		(void)pthread_cond_wait(&lanes->work, &lanes->lock);
 	}
 	if (lanes->over)
-		lane_out = NULL;
-	if (lane_out) {
+		outgoing_copy = NULL;
+	if (outgoing_copy) {
 		*chunk = (struct gp_chunk){
-			.copy = lane_out->copy,
-			.offset = lane_out->at,
-			.size = gp_chunk_get_expected_size(lane_out->size, lane_out->step,
-							   lane_out->at),
+			.copy = outgoing_copy->copy,
+			.offset = outgoing_copy->at,
+			.size = gp_chunk_get_expected_size(outgoing_copy->size, outgoing_copy->step,
+							   outgoing_copy->at),
 		};
-		lane_out->at += chunk->size;
-		lane_out->busy++;
+		outgoing_copy->at += chunk->size;
+		outgoing_copy->busy++;
 	}
 	(void)pthread_mutex_unlock(&lanes->lock);
-	*outgoing_p = lane_out;
-	return lane_out != NULL;
+	*outgoing_p = outgoing_copy;
+	return outgoing_copy != NULL;
 }
 
 static void
-chunk_finish(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
+chunk_finish(struct gpc_lanes *lanes, struct gpc_outgoing_copy *outgoing_copy)
 {
 	(void)pthread_mutex_lock(&lanes->lock);
-	lane_out->busy--;
-	if (lane_out->busy == 0 && (lane_out->at == lane_out->size || lanes->over))
-		gpc_lane_out_drop_locked(lanes, lane_out);
+	outgoing_copy->busy--;
+	if (outgoing_copy->busy == 0 && (outgoing_copy->at == outgoing_copy->size || lanes->over))
+		gpc_outgoing_copy_drop_locked(lanes, outgoing_copy);
 	(void)pthread_mutex_unlock(&lanes->lock);
 }
 
@@ -94,11 +94,12 @@ chunk_pack(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 }
 
 static int
-chunk_send(struct gpc_lane *lane, const struct gpc_lane_out *lane_out, struct gp_chunk *chunk)
+chunk_send(struct gpc_lane *lane, const struct gpc_outgoing_copy *outgoing_copy,
+	   struct gp_chunk *chunk)
 {
 	uint8_t header[GP_CHUNK_SIZE];
 	struct iovec data = { header, sizeof(header) };
-	struct iovec bulk = { (void *)(lane_out->memory + chunk->offset), chunk->size };
+	struct iovec bulk = { (void *)(outgoing_copy->memory + chunk->offset), chunk->size };
 	uint64_t begun;
 	int r;
 
@@ -118,13 +119,13 @@ gpc_lane_send_main(void *arg)
 	struct gpc_lane *lane = arg;
 	struct gpc_session *session = lane->session;
 	struct gpc_lanes *lanes = session->lanes;
-	struct gpc_lane_out *lane_out;
+	struct gpc_outgoing_copy *outgoing_copy;
 	struct gp_chunk chunk;
 	int r = 0;
 
-	while (r == 0 && chunk_pop(lanes, &lane_out, &chunk)) {
-		r = chunk_send(lane, lane_out, &chunk);
-		chunk_finish(lanes, lane_out);
+	while (r == 0 && chunk_pop(lanes, &outgoing_copy, &chunk)) {
+		r = chunk_send(lane, outgoing_copy, &chunk);
+		chunk_finish(lanes, outgoing_copy);
 	}
 	if (r != 0)
 		gpc_lane_fail(lane, r);
@@ -135,20 +136,20 @@ gpc_lane_send_main(void *arg)
 /* Called under the sender's lock, so that the copies are in the order of their records. Returns
  * false if the session is over. */
 static bool
-outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
+outgoing_push(struct gpc_lanes *lanes, struct gpc_outgoing_copy *outgoing_copy)
 {
-	struct gpc_lane_out **end = &lanes->outgoing;
+	struct gpc_outgoing_copy **end = &lanes->outgoing;
 	bool over;
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	over = lanes->over;
 	if (!over) {
-		lane_out->copy = ++lanes->last_out;
+		outgoing_copy->copy = ++lanes->last_out;
 		while (*end)
 			end = &(*end)->next;
-		*end = lane_out;
-		if (lane_out->wait)
-			++*lane_out->wait;
+		*end = outgoing_copy;
+		if (outgoing_copy->wait)
+			++*outgoing_copy->wait;
 		atomic_fetch_add(&lanes->unsent, 1);
 		(void)pthread_cond_broadcast(&lanes->work);
 	}
@@ -179,16 +180,16 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		.size = size,
 		.flags = flags,
 	};
-	struct gpc_lane_out *lane_out = calloc(1, sizeof(*lane_out));
+	struct gpc_outgoing_copy *outgoing_copy = calloc(1, sizeof(*outgoing_copy));
 	struct gpc_call call;
 	CUresult result;
 
-	if (!lane_out)
+	if (!outgoing_copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	lane_out->memory = memory;
-	lane_out->size = size;
-	lane_out->step = gp_chunk_get_step(size, session->facts.features & GP_FEATURE_SPREAD);
-	lane_out->wait = wait;
+	outgoing_copy->memory = memory;
+	outgoing_copy->size = size;
+	outgoing_copy->step = gp_chunk_get_step(size, session->facts.features & GP_FEATURE_SPREAD);
+	outgoing_copy->wait = wait;
 	outgoing_wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
 				gp_args_gpCopyInLanes_size(&args), stream);
@@ -197,17 +198,17 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		result = gpc_call_lock(&call, size);
 	}
 	if (result != CUDA_SUCCESS) {
-		free(lane_out);
+		free(outgoing_copy);
 		return result;
 	}
 	/* The sender's lock is held from here. */
 	if (session->functions.unanswered > 0 && !(flags & GP_COPY_LATE))
 		result = CUDA_ERROR_NOT_READY;
-	else if (!outgoing_push(session->lanes, lane_out))
+	else if (!outgoing_push(session->lanes, outgoing_copy))
 		result = GPC_ERROR_LOST;
 	if (result != CUDA_SUCCESS) {
 		(void)pthread_mutex_unlock(&session->sender.lock);
-		free(lane_out);
+		free(outgoing_copy);
 		return result;
 	}
 	args.copy = session->lanes->last_out;
@@ -232,7 +233,7 @@ gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait)
 static bool
 outgoing_uses(const struct gpc_lanes *lanes, uintptr_t base, uint64_t size) GP_LOCKED(lanes->lock)
 {
-	for (const struct gpc_lane_out *o = lanes->outgoing; o; o = o->next) {
+	for (const struct gpc_outgoing_copy *o = lanes->outgoing; o; o = o->next) {
 		uintptr_t start = (uintptr_t)o->memory;
 
 		if (start < base + size && base < start + o->size)

@@ -168,16 +168,16 @@ record_handle_waits(struct gpc_session *session, const struct record *record)
 static int
 record_handle_publish(struct gpc_session *session, const struct record *record)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 	struct gp_dec dec;
 	uint32_t number;
 
 	gp_dec_init(&dec, record->fields, record->size);
 	number = gp_dec_u32(&dec);
 	(void)gp_dec_u32(&dec); /* reserved */
-	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !number || !hooks)
+	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !number || !callbacks)
 		return lane_fail_malformed(session, "publish note");
-	hooks->publish(hooks->arg, number);
+	callbacks->publish(callbacks->arg, number);
 	return 0;
 }
 

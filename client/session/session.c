@@ -92,13 +92,13 @@ session_free(struct gpc_session *session)
 static void
 session_wake_all(struct gpc_session *session)
 {
-	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
+	const struct gpc_session_callbacks *callbacks = atomic_load(&session->callbacks);
 
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
 	gpc_host_queue_stop(session);
-	if (hooks)
-		hooks->over(hooks->arg);
+	if (callbacks)
+		callbacks->over(callbacks->arg);
 }
 
 bool
@@ -114,12 +114,13 @@ gpc_session_recv_fd(struct gpc_session *session)
 }
 
 void
-gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks)
+gpc_session_set_callbacks(struct gpc_session *session,
+			  const struct gpc_session_callbacks *callbacks)
 {
-	atomic_store(&session->hooks, hooks);
+	atomic_store(&session->callbacks, callbacks);
 	/* The session may have ended before. */
 	if (gpc_session_is_over(session))
-		hooks->over(hooks->arg);
+		callbacks->over(callbacks->arg);
 }
 
 int

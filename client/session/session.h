@@ -86,7 +86,7 @@ CUresult gpc_session_status(struct gpc_session *session);
 /* Ends the session with this sticky error, prints `why` for the user, and wakes all waiting
  * threads; outstanding requests complete with the error. GPC_ERROR_NO_SESSION becomes
  * GPC_ERROR_LOST (client/base/error.h). Has no effect if the session is already over. May run
- * functions of requests (call.h) and hooks in the calling thread. Called without the session's
+ * functions of requests (call.h) and callbacks in the calling thread. Called without the session's
  * locks. Files of client/session that know why a connection failed call gpc_session_lost() or
  * gpc_session_fault() (session_internal.h) instead. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
@@ -116,16 +116,17 @@ void gpc_session_note_pinned(struct gpc_session *session);
  *
  * None is called with a lock of the session held.
  */
-struct gpc_session_hooks {
+struct gpc_session_callbacks {
 	void (*over)(void *arg);
 	void (*before_function)(void *arg);
 	void (*after_function)(void *arg);
 	void (*publish)(void *arg, uint32_t number);
 	void *arg;
 };
-/* Sets the callbacks. Called at most once. *hooks is not copied and must stay valid as long as
+/* Sets the callbacks. Called at most once. *callbacks is not copied and must stay valid as long as
  * the session. If the session is already over, over() is called before the function returns. */
-void gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks);
+void gpc_session_set_callbacks(struct gpc_session *session,
+			       const struct gpc_session_callbacks *callbacks);
 
 /* Returns the revision number of the daemon's replies about kernels; a reply that was cached under
  * an older number may be outdated. */

@@ -167,8 +167,8 @@ struct gpc_session {
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
 	struct gpc_room room;
-	struct gpc_lanes *lanes;                       /* owned; see lane.h */
-	const struct gpc_session_hooks *_Atomic hooks; /* NULL: not set */
+	struct gpc_lanes *lanes;                               /* owned; see lane.h */
+	const struct gpc_session_callbacks *_Atomic callbacks; /* NULL: not set */
 	atomic_uint_fast64_t work_posted,
 		work_done; /* counters of gpc_session_work_mark() and gpc_session_work_set_done() */
 	atomic_uint_fast64_t foreign_wait; /* count of gpc_session_work_mark() for the last

@@ -13,7 +13,8 @@
  * Ownership: a watch is reference-counted by its slot and by its request. It belongs to one wire
  * ID. gpc_watch_drop() stores a marker in the slot, so that a query that races with the drop does
  * not leak a watch.
- * Threads: any thread except the thread that reads the daemon's replies; one lock guards all slots.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); one lock guards all slots.
  */
 #ifndef GPC_COMPLETION_WATCH_H
 #define GPC_COMPLETION_WATCH_H

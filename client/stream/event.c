@@ -22,7 +22,7 @@
 CUresult
 gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p)
 {
-	*event_p = gpc_handle_get(GPC_KIND_EVENT, hEvent);
+	*event_p = gpc_handle_from_token(GPC_KIND_EVENT, hEvent);
 	return *event_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -90,7 +90,7 @@ event_drop_if_of_context(void *object, void *context)
 {
 	struct gpc_event *event = object;
 
-	if (event->context != context)
+	if (event->context != context || !gpc_handle_claim(GPC_KIND_EVENT, event->handle.token))
 		return;
 	gpc_watch_drop(&event->watch);
 	gpc_handle_remove(&event->handle);
@@ -164,7 +164,10 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 	struct gpc_event *event;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
-	return result == CUDA_SUCCESS ? event_drop(event) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpc_handle_claim(GPC_KIND_EVENT, hEvent) ? event_drop(event)
+							: CUDA_ERROR_INVALID_HANDLE;
 }
 
 static bool
@@ -422,9 +425,9 @@ gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p)
 static void
 event_record_set_done(struct gpc_event *event, const struct event_record *event_record)
 {
-	struct gpc_stream *stream = event_record->stream
-					    ? gpc_handle_find(GPC_KIND_STREAM, event_record->stream)
-					    : NULL;
+	struct gpc_stream *stream =
+		event_record->stream ? gpc_handle_from_id(GPC_KIND_STREAM, event_record->stream)
+				     : NULL;
 
 	atomic_store(&event->done, event_record->number);
 	if (stream && stream->context == event->context)
@@ -479,7 +482,7 @@ static bool
 event_record_is_implied(const struct gpc_event *event, const struct event_record *event_record)
 {
 	const struct gpc_stream *stream =
-		event_record->stream ? gpc_handle_find(GPC_KIND_STREAM, event_record->stream)
+		event_record->stream ? gpc_handle_from_id(GPC_KIND_STREAM, event_record->stream)
 				     : NULL;
 
 	return gpc_sync_is_all_implied(event->context, event_record->issued) ||

@@ -5,8 +5,9 @@
  * Ownership: events are not reference-counted. The memory of a destroyed event is only ever reused
  * for another event (client/base/handle.h), and contexts are never freed, so a stale pointer is
  * safe to read.
- * Threads: any thread except the thread that reads the daemon's replies. Members are constant after
- * creation or atomic, except `watch` and `elapsed`, whose headers name their locks.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). Members are constant after creation or atomic,
+ * except `watch` and `elapsed`, whose headers name their locks.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error.
  * Units: a work number counts the records of a session that gave a stream work, from 1
@@ -79,8 +80,9 @@ CUresult gpc_event_settle(struct gpc_event *event);
  * ordered. */
 CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *after);
 
-/* Hook drop_context of struct gpc_context_part (client/context/context.h), called when the context
- * is destroyed or reset: invalidates all its events, and drops their watches. Sends nothing. */
+/* Callback drop_context() of struct gpc_context_part (client/context/context.h), called when the
+ * context is destroyed or reset: invalidates all its events, and drops their watches. Sends
+ * nothing. */
 void gpc_event_drop_context(struct gpc_context *context);
 
 #endif /* GPC_EVENT_H */

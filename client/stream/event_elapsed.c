@@ -32,14 +32,14 @@ event_has_timing(const struct gpc_event *event)
 void
 gpc_elapsed_note(struct gpc_event *event, uint32_t stream_id)
 {
-	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, stream_id);
+	struct gpc_stream *stream = gpc_handle_from_id(GPC_KIND_STREAM, stream_id);
 	struct gpc_event *before;
 
 	if (!event_has_timing(event) || !stream)
 		return;
 	atomic_store(&event->elapsed.next, NULL);
-	before = gpc_handle_get(GPC_KIND_EVENT,
-				atomic_exchange(&stream->timed, event->handle.token));
+	before = gpc_handle_from_token(GPC_KIND_EVENT,
+				       atomic_exchange(&stream->timed, event->handle.token));
 	if (before && before != event)
 		atomic_store(&before->elapsed.next, event->handle.token);
 }
@@ -84,7 +84,8 @@ pair_start(struct pair *pair)
 static bool
 pair_init_next(struct gpc_event *event, struct pair *pair)
 {
-	struct gpc_event *next = gpc_handle_get(GPC_KIND_EVENT, atomic_load(&event->elapsed.next));
+	struct gpc_event *next =
+		gpc_handle_from_token(GPC_KIND_EVENT, atomic_load(&event->elapsed.next));
 
 	*pair = (struct pair){ .start = event, .end = next };
 	return next && next->context->scope.session == event->context->scope.session &&

@@ -9,7 +9,8 @@
  * hundred runs waits for a few replies instead of a hundred.
  *
  * Ownership: struct gpc_elapsed is a member of its event and needs no cleanup.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  */
 #ifndef GPC_EVENT_ELAPSED_H
 #define GPC_EVENT_ELAPSED_H

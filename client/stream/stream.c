@@ -28,7 +28,7 @@ static _Atomic uint64_t next_number = 1;
 static struct gpc_stream *
 token_to_stream(const void *token)
 {
-	return gpc_handle_get(GPC_KIND_STREAM, token);
+	return gpc_handle_from_token(GPC_KIND_STREAM, token);
 }
 
 /* Returns NULL if memory is exhausted. */
@@ -111,7 +111,8 @@ thread_streams_destroy(void *list)
 		struct thread_stream *next = entry->next;
 		struct gpc_stream *stream = token_to_stream(entry->token);
 
-		if (stream && gpc_session_status(stream->context->scope.session) == CUDA_SUCCESS)
+		if (stream && gpc_session_status(stream->context->scope.session) == CUDA_SUCCESS &&
+		    gpc_handle_claim(GPC_KIND_STREAM, entry->token))
 			(void)stream_drop(stream);
 		free(entry);
 		entry = next;
@@ -220,6 +221,8 @@ stream_drop_if_of_context(void *object, void *context)
 
 	if (stream->context != context && stream->green != context)
 		return;
+	if (!gpc_handle_claim(GPC_KIND_STREAM, stream->handle.token))
+		return;
 	if (!stream_is_idle(stream, stream_get_own_issued(stream)))
 		atomic_store(&idle_unknown, true);
 	gpc_watch_drop(&stream->watch);
@@ -293,7 +296,8 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = token_to_stream(hStream);
-	if (!stream || stream->legacy || stream->per_thread)
+	if (!stream || stream->legacy || stream->per_thread ||
+	    !gpc_handle_claim(GPC_KIND_STREAM, hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return stream_drop(stream);
 }
@@ -353,7 +357,7 @@ gpc_stream_pending(const struct gpc_stream *stream)
 bool
 gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p)
 {
-	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, id);
+	struct gpc_stream *stream = gpc_handle_from_id(GPC_KIND_STREAM, id);
 
 	*fetched_p = issued <= atomic_load(&context->done);
 	if (*fetched_p || !stream)

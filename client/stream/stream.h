@@ -14,8 +14,9 @@
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
  * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
  * pointer is safe to read.
- * Threads: any thread except the thread that reads the daemon's replies. Members are constant after
- * creation or atomic, except `watch` and `attributes`, whose locks are named at them.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). Members are constant after creation or atomic,
+ * except `watch` and `attributes`, whose locks are named at them.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error. Out parameters are undefined after an error, unless noted otherwise.
  */
@@ -184,18 +185,18 @@ CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
  * is inactive or NULL. */
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
-/* Hook prepare of struct gpc_context_part (client/context/context.h), called before the context is
- * created in the daemon: creates the legacy stream, and stores its wire ID in *args.
+/* Callback prepare() of struct gpc_context_part (client/context/context.h), called before the
+ * context is created in the daemon: creates the legacy stream, and stores its wire ID in *args.
  * client/api/green_context.c also calls it, for a green context. Returns CUDA_SUCCESS, or
  * CUDA_ERROR_OUT_OF_MEMORY without a stream. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
-/* Hook created of struct gpc_context_part, called after the daemon has replied: destroys the legacy
- * stream unless `success`. */
+/* Callback created() of struct gpc_context_part, called after the daemon has replied: destroys the
+ * legacy stream unless `success`. */
 void gpc_stream_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-/* Hook drop_context of struct gpc_context_part, called when the context is destroyed or reset:
- * destroys all streams of the context or, if it is a green context, all streams in it. Sends
+/* Callback drop_context() of struct gpc_context_part, called when the context is destroyed or
+ * reset: destroys all streams of the context or, if it is a green context, all streams in it. Sends
  * nothing. */
 void gpc_stream_drop_context(struct gpc_context *context);
 

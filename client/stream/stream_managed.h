@@ -6,11 +6,11 @@
  * the device. After the work is posted, the program's access to pages that it may have changed
  * waits until the work is done.
  *
- * Threads: any thread except the thread that reads the daemon's replies; needed only while
- * gpc_pages_any(). A begin function starts a critical section (gpc_pages_begin()) that
- * gpc_managed_end() ends; in between, the thread may only post the work. The begin functions and
- * gpc_managed_prefetch() block while another thread is in a critical section or a page fault is
- * being served.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); needed only while gpc_pages_any(). A begin
+ * function starts a critical section (gpc_pages_begin()) that gpc_managed_end() ends; in between,
+ * the thread may only post the work. The begin functions and gpc_managed_prefetch() block while
+ * another thread is in a critical section or a page fault is being served.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the
  * session's error. After a failure the calling thread is not in a critical section, the work must
  * not be posted, and modified pages that could not be sent may be lost.

@@ -8,8 +8,9 @@
  * to be done: work that is given later comes after it, and a query about it waits first. So the
  * program cannot observe the difference.
  *
- * Threads: any thread except the thread that reads the daemon's replies, and outside of critical
- * sections (gpc_pages_begin(), client/pages/pages.h).
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note), and outside of critical sections
+ * (gpc_pages_begin(), client/pages/pages.h).
  * Errors: an error of earlier work that gpc_sync_implicitly*() encounter becomes the session's
  * deferred error, which a later call returns. gpc_sync_context() returns it.
  * Units: work numbers are those of client/session/session.h.
@@ -31,13 +32,13 @@ struct gpc_stream;
  * error of an earlier posted call, or the session's error. */
 CUresult gpc_sync_context(struct gpc_context *context);
 
-/* Called before a call that synchronizes with all work of the context. Also the hook leave of
+/* Called before a call that synchronizes with all work of the context. Also the callback leave() of
  * struct gpc_context_part (client/context/context.h), for a context that is destroyed or reset. For
- * a green context, which only that hook passes, only the work of its own streams counts. If the
- * program may see effects of work in progress, blocks, without limit, until all work of the context
- * is done. Otherwise posts a barrier, which orders later work after that in progress, or blocks too
- * if the daemon does not support barriers. Has no effect if there is no work in progress, if the
- * context is inactive, or after the start of exit(). */
+ * a green context, for which only that callback is called, only the work of its own streams counts.
+ * If the program may see effects of work in progress, blocks, without limit, until all work of the
+ * context is done. Otherwise posts a barrier, which orders later work after that in progress, or
+ * blocks too if the daemon does not support barriers. Has no effect if there is no work in
+ * progress, if the context is inactive, or after the start of exit(). */
 void gpc_sync_implicitly(struct gpc_context *context);
 /* Calls gpc_sync_implicitly() for the current context or, if that is a green context, for its
  * primary context. Has no effect without a current context or in a host function. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: arrays, mipmapped arrays, and copies that accept arrays only. cuMemcpy2D* and
- * cuMemcpy3D* (copy.h) accept arrays, too. */
+ * cuMemcpy3D* (copy.h) accept arrays, too. The words are defined in vocabulary.h; codegen/README.md
+ * explains how to add a call. */
 
 GP_LOCAL(VIA(gpArrayCreate))
 CUresult cuArrayCreate_v2(

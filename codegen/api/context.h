@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: contexts. */
+/* CUDA driver API: contexts. The words are defined in vocabulary.h; codegen/README.md explains how
+ * to add a call. */
 
 /* Creates a context of version 1 of the API. */
 GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
@@ -17,7 +18,7 @@ CUresult cuCtxCreate_v2(
 GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate_v3(
         OUT CUcontext *pctx,
-        OUT CUexecAffinityParam *paramsArray,
+        IN_N(numParams) CUexecAffinityParam *paramsArray,
         int numParams,
         unsigned int flags,
         CUdevice dev);
@@ -25,7 +26,7 @@ CUresult cuCtxCreate_v3(
 GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate_v4(
         OUT CUcontext *pctx,
-        OUT CUctxCreateParams *ctxCreateParams,
+        IN OPT CUctxCreateParams *ctxCreateParams,
         unsigned int flags,
         CUdevice dev);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: copies and memsets. */
+/* CUDA driver API: copies and memsets. The words are defined in vocabulary.h; codegen/README.md
+ * explains how to add a call. */
 
 GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(default_stream), QUICK)
 CUresult cuMemcpy(

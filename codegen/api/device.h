@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: devices and primary contexts. */
+/* CUDA driver API: devices and primary contexts. The words are defined in vocabulary.h;
+ * codegen/README.md explains how to add a call. */
 
 GP_LOCAL(QUICK)
 CUresult cuDeviceGet(

@@ -2,6 +2,8 @@
 /*
  * Driver functions that hand-written code of the daemon calls. The functions of forwarded calls are
  * added by the generator.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* Required: the daemon rejects a driver without one of these functions. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: driver entry points and the private tables. */
+/* CUDA driver API: driver entry points and the private tables. The words are defined in
+ * vocabulary.h; codegen/README.md explains how to add a call. */
 
 GP_LOCAL()
 CUresult cuGetProcAddress(

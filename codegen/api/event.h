@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: events. */
+/* CUDA driver API: events. The words are defined in vocabulary.h; codegen/README.md explains how to
+ * add a call. */
 
 GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT, QUICK)
 CUresult cuEventCreate(

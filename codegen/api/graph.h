@@ -2,6 +2,8 @@
 /*
  * CUDA driver API: graphs that the application builds and queries. Graphs are objects of the client
  * (docs/graphs.md); no call here is on the wire.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 GP_KIND(graph, TYPES(CUgraph))

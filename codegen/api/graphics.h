@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: resources of graphics APIs. No program has such a resource, because the
- * functions that register one belong to those APIs and return errors. */
+ * functions that register one belong to those APIs and return errors. The words are defined in
+ * vocabulary.h; codegen/README.md explains how to add a call. */
 
 GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsUnregisterResource(

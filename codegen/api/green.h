@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: green contexts and their multiprocessors. */
+/* CUDA driver API: green contexts and their multiprocessors. The words are defined in vocabulary.h;
+ * codegen/README.md explains how to add a call. */
 
 GP_LOCAL(VIA(gpResource))
 CUresult cuDeviceGetDevResource(

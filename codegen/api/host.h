@@ -5,6 +5,8 @@
  * check them.
  *
  * Units: bytes.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* Reserves a range of addresses, at most size bytes; one per session. If the client cannot use the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: initialization and version. */
+/* CUDA driver API: initialization and version. The words are defined in vocabulary.h;
+ * codegen/README.md explains how to add a call. */
 
 GP_LOCAL()
 CUresult cuInit(

@@ -2,6 +2,8 @@
 /*
  * CUDA driver API: memory and events that are shared between processes (docs/ipc.md). An IPC handle
  * is a struct gp_ipc_handle (protocol/ipc_handle.h), which the daemon creates.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* Exports the allocation that contains dptr, also if it is a part of a larger mapping. */

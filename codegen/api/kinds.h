@@ -2,6 +2,8 @@
 /*
  * Kinds of handles that several chapters use; a kind that one chapter uses is in that chapter.
  * Kinds without COST exist in the client only: the daemon has no object for them.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 GP_KIND(context, TYPES(CUcontext, gp_context), COST(1024), LOOKUP)
@@ -10,7 +12,7 @@ GP_KIND(event, TYPES(CUevent), COST(256), ORDERED, LOOKUP)
 /* CUmodule and CUlibrary. */
 GP_KIND(image, TYPES(gp_image), COST(512), ORDERED)
 /* A host function of the client (cuLaunchHostFunc). */
-GP_KIND(host_function, TYPES(gp_function), COST(256))
+GP_KIND(host_function, TYPES(gp_host_function), COST(256))
 /* Physical memory: CUmemGenericAllocationHandle. */
 GP_KIND(memory, TYPES(gp_memory), COST(512))
 /* CUarray and CUmipmappedArray. */

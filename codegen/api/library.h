@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: libraries and kernels. */
+/* CUDA driver API: libraries and kernels. The words are defined in vocabulary.h; codegen/README.md
+ * explains how to add a call. */
 
 GP_LOCAL(VIA(gpImageLoad))
 CUresult cuLibraryLoadData(
         OUT CUlibrary *library,
         BY_HOOK const void *code,
-        OUT CUjit_option *jitOptions,
+        IN_N(numJitOptions) CUjit_option *jitOptions,
         BY_HOOK void **jitOptionsValues,
         unsigned int numJitOptions,
-        OUT CUlibraryOption *libraryOptions,
+        IN_N(numLibraryOptions) CUlibraryOption *libraryOptions,
         BY_HOOK void**libraryOptionValues,
         unsigned int numLibraryOptions);
 
@@ -16,10 +17,10 @@ GP_LOCAL(VIA(gpImageLoad))
 CUresult cuLibraryLoadFromFile(
         OUT CUlibrary *library,
         IN_STRING const char *fileName,
-        OUT CUjit_option *jitOptions,
+        IN_N(numJitOptions) CUjit_option *jitOptions,
         BY_HOOK void **jitOptionsValues,
         unsigned int numJitOptions,
-        OUT CUlibraryOption *libraryOptions,
+        IN_N(numLibraryOptions) CUlibraryOption *libraryOptions,
         BY_HOOK void **libraryOptionValues,
         unsigned int numLibraryOptions);
 
@@ -40,7 +41,7 @@ CUresult cuLibraryGetKernelCount(
 
 GP_LOCAL()
 CUresult cuLibraryEnumerateKernels(
-        OUT CUkernel *kernels,
+        OUT_N(numKernels) CUkernel *kernels,
         unsigned int numKernels,
         CUlibrary lib);
 
@@ -98,7 +99,7 @@ CUresult cuKernelGetParamInfo(
         OUT size_t *paramOffset,
         OUT size_t *paramSize);
 
-GP_LOCAL(CHARGES_NOTHING, VIA(gpImageManaged))
+GP_LOCAL(VIA(gpImageManaged))
 CUresult cuLibraryGetManaged(
         OUT OPT CUdeviceptr *dptr,
         OUT OPT size_t *bytes,

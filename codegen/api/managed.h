@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: managed memory. */
+/* CUDA driver API: managed memory. The words are defined in vocabulary.h; codegen/README.md
+ * explains how to add a call. */
 
 GP_LOCAL(VIA(gpMemoryMap, cuStreamCreateWithPriority, gpCopyIn, gpCopyOut, gpFence), CAPTURE(unsafe))
 CUresult cuMemAllocManaged(
@@ -21,7 +22,7 @@ CUresult cuMemAdvise(
         CUmem_advise advice,
         CUdevice device);
 
-GP_LOCAL(VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(refused))
 CUresult cuMemPrefetchAsync_v2(
         CUdeviceptr devPtr,
         size_t count,
@@ -29,14 +30,14 @@ CUresult cuMemPrefetchAsync_v2(
         unsigned int flags,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(refused))
 CUresult cuMemPrefetchAsync(
         CUdeviceptr devPtr,
         size_t count,
         CUdevice dstDevice,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(refused))
 CUresult cuMemPrefetchBatchAsync(
         BY_HOOK CUdeviceptr *dptrs,
         BY_HOOK size_t *sizes,
@@ -55,7 +56,7 @@ CUresult cuMemDiscardBatchAsync(
         unsigned long long flags,
         CUstream hStream);
 
-GP_LOCAL(FORWARD(cuMemPrefetchBatchAsync, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(FORWARD(cuMemPrefetchBatchAsync, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), VIA(gpCopyIn), CAPTURE(refused))
 CUresult cuMemDiscardAndPrefetchBatchAsync(
         BY_HOOK CUdeviceptr *dptrs,
         BY_HOOK size_t *sizes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: linear and host memory. */
+/* CUDA driver API: linear and host memory. The words are defined in vocabulary.h; codegen/README.md
+ * explains how to add a call. */
 
 GP_LOCAL(VIA(gpMemoryInfo))
 CUresult cuMemGetInfo_v2(
@@ -61,7 +62,7 @@ CUresult cuMemHostRegister_v2(
         size_t bytesize,
         unsigned int Flags);
 
-/* The driver accepts all flags. */
+/* Ignores unknown flags, as the driver does; cuMemHostRegister_v2() rejects them. */
 GP_LOCAL()
 CUresult cuMemHostRegister(
         BY_HOOK void *p,
@@ -81,7 +82,7 @@ CUresult cuPointerGetAttribute(
 GP_LOCAL(QUICK)
 CUresult cuPointerGetAttributes(
         unsigned int numAttributes,
-        OUT CUpointer_attribute *attributes,
+        IN_N(numAttributes) CUpointer_attribute *attributes,
         BY_HOOK void **data,
         CUdeviceptr ptr);
 

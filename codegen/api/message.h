@@ -3,6 +3,8 @@
  * Messages of gpupool, which the hand-written calls of client/ send.
  *
  * Units: bytes.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* Creates a context of the application, either a primary context or one of cuCtxCreate. legacy:
@@ -357,11 +359,11 @@ void gpCopyOutLanes(
 GP_MESSAGE(0x0421, POST, SERVER_HOOK, CHARGES_NOTHING, AWAITS_HOST)
 void gpHostFunction(
         CUstream stream,
-        NEW gp_function function);
+        NEW gp_host_function function);
 
 GP_MESSAGE(0x0422, POST, SERVER_HOOK, UNORDERED)
 void gpHostFunctionDone(
-        DROP gp_function function);
+        DROP gp_host_function function);
 
 /* Writes the value to size bytes (4 or 8) of device memory after the stream's earlier work. */
 GP_MESSAGE(0x0423, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)

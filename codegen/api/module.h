@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: modules, and the linker that creates their images. */
+/* CUDA driver API: modules, and the linker that creates their images. The words are defined in
+ * vocabulary.h; codegen/README.md explains how to add a call. */
 
 GP_LOCAL(VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoad(
@@ -16,7 +17,7 @@ CUresult cuModuleLoadDataEx(
         OUT CUmodule *module,
         BY_HOOK const void *image,
         unsigned int numOptions,
-        OUT CUjit_option *options,
+        IN_N(numOptions) CUjit_option *options,
         BY_HOOK void **optionValues);
 
 GP_LOCAL(VIA(gpImageUnload), SYNCHRONIZES(CURRENT))
@@ -40,7 +41,7 @@ CUresult cuModuleGetFunctionCount(
 
 GP_LOCAL()
 CUresult cuModuleEnumerateFunctions(
-        OUT CUfunction *functions,
+        OUT_N(numFunctions) CUfunction *functions,
         unsigned int numFunctions,
         CUmodule mod);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: occupancy. */
+/* CUDA driver API: occupancy. The words are defined in vocabulary.h; codegen/README.md explains how
+ * to add a call. */
 
 GP_CALL(0x0611, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(

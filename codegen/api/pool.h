@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools. They are objects of the client; the account is charged by
- * gpMemoryMap and gpHostMap, which map their memory. */
+ * gpMemoryMap and gpHostMap, which map their memory. The words are defined in vocabulary.h;
+ * codegen/README.md explains how to add a call. */
 
 GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node), QUICK)
 CUresult cuMemAllocAsync(

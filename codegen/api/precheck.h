@@ -4,6 +4,8 @@
  * another order.
  *
  * Source: tests/apps/expected/wrongcalls.txt.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* device.h */

@@ -3,6 +3,8 @@
  * CUDA driver API: texture and surface references. The client stores their settings. Before a
  * launch, it creates a texture or surface object from them, and the variable of the module is set
  * to that object.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 GP_KIND(texref, TYPES(CUtexref))

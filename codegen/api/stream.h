@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: streams. */
+/* CUDA driver API: streams. The words are defined in vocabulary.h; codegen/README.md explains how
+ * to add a call. */
 
 GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 CUresult cuStreamCreateWithPriority(
@@ -136,7 +137,7 @@ CUresult cuStreamGetCaptureInfo(
 
 GP_LOCAL(QUICK)
 CUresult cuThreadExchangeStreamCaptureMode(
-        OUT CUstreamCaptureMode *mode);
+        INOUT CUstreamCaptureMode *mode);
 
 GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT, UNBOUNDED, CAPTURE(node), QUICK)
 CUresult cuStreamWaitEvent(
@@ -171,35 +172,35 @@ CUresult cuStreamAddCallback(
 
 /* Memory values that streams write, and wait for (docs/streams.md). */
 
-GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait), CAPTURE(node))
 CUresult cuStreamWaitValue32_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWrite), CAPTURE(node))
 CUresult cuStreamWriteValue32_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait), CAPTURE(node))
 CUresult cuStreamWaitValue64_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWrite), CAPTURE(node))
 CUresult cuStreamWriteValue64_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CAPTURE(node))
 CUresult cuStreamBatchMemOp_v2(
         CUstream stream,
         unsigned int count,
@@ -208,35 +209,35 @@ CUresult cuStreamBatchMemOp_v2(
 
 /* The versions before CUDA 12, for devices that report CAN_USE_STREAM_MEM_OPS_V1. */
 
-GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpStreamWait), CAPTURE(refused))
 CUresult cuStreamWaitValue32(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpStreamWrite), CAPTURE(refused))
 CUresult cuStreamWriteValue32(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpStreamWait), CAPTURE(refused))
 CUresult cuStreamWaitValue64(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpStreamWrite), CAPTURE(refused))
 CUresult cuStreamWriteValue64(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CAPTURE(refused))
 CUresult cuStreamBatchMemOp(
         CUstream stream,
         unsigned int count,

@@ -8,6 +8,8 @@
  * GP_SYMBOL is the plain variant. In GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ functions, stream 0 is the
  * calling thread's default stream. Versions are those of cuDriverGetVersion. cuGetProcAddress uses
  * this list only: the number in an exported name does not follow from the version.
+ *
+ * The words are defined in vocabulary.h; codegen/README.md explains how to add a call.
  */
 
 /* Initialization */

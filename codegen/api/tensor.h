@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: tensor maps, the descriptors of tensor memory access. */
+/* CUDA driver API: tensor maps, the descriptors of tensor memory access. The words are defined in
+ * vocabulary.h; codegen/README.md explains how to add a call. */
 
 GP_LOCAL(VIA(gpTensorMap))
 CUresult cuTensorMapEncodeTiled(

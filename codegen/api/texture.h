@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: texture and surface objects. */
+/* CUDA driver API: texture and surface objects. The words are defined in vocabulary.h;
+ * codegen/README.md explains how to add a call. */
 
 GP_LOCAL(VIA(gpTextureCreate))
 CUresult cuTexObjectCreate(
@@ -43,9 +44,13 @@ CUresult cuSurfObjectGetResourceDesc(
 
 /*
  * Creates a texture object. type: CUresourcetype. array, level: the array; for a mipmapped array,
- * level is 0. The next six parameters: the memory; the unit of width is bytes for linear memory,
- * elements otherwise. has_view: 1 if there is a resource view. object: the driver's number. Kernels
- * get it as a plain argument, so the application must use the same number.
+ * level is 0. address to pitch: the memory of CU_RESOURCE_TYPE_LINEAR (width in bytes, height and
+ * pitch 0) or CU_RESOURCE_TYPE_PITCH2D (width in elements, height in rows, pitch in bytes).
+ * Parameters that do not belong to the type are 0. has_view: 1 if there is a resource view. object:
+ * the driver's number. Kernels get it as a plain argument, so the application must use the same
+ * number. Errors: CUDA_ERROR_INVALID_VALUE for an invalid type, level, format, size or address, also
+ * if the session may not access the memory; CUDA_ERROR_INVALID_HANDLE for an unknown array; an error
+ * of the driver.
  */
 GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpTextureCreate(
@@ -85,6 +90,10 @@ void gpTextureCreate(
         unsigned int view_last_layer,
         OUT unsigned long long *object);
 
+/*
+ * Creates a surface object of an array, or of one level of a mipmapped array. object and errors: as
+ * gpTextureCreate.
+ */
 GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpSurfaceCreate(
         NEW gp_texture surface,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: unsupported functions, and the alternative to each. */
+/* CUDA driver API: unsupported functions, and the alternative to each. The words are defined in
+ * vocabulary.h; codegen/README.md explains how to add a call. */
 
 GP_UNSUPPORTED("copies through host memory",
         "no device reports multicast support (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)",

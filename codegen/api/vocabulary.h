@@ -9,12 +9,19 @@
 #ifndef GP_API_VOCABULARY_H
 #define GP_API_VOCABULARY_H
 
-/* A symbol of libcuda.so.1: exported name, name for cuGetProcAddress, first driver version. */
+/*
+ * A symbol of libcuda.so.1: exported name, name for cuGetProcAddress, first driver version.
+ * symbols.h explains the variants PTDS and PTSZ, and the unit of the version.
+ */
 #define GP_SYMBOL(name, base, since)
 #define GP_SYMBOL_PTDS(name, base, since)
 #define GP_SYMBOL_PTSZ(name, base, since)
 
-/* A driver function that hand-written code of the daemon calls. */
+/*
+ * A driver function that hand-written code of the daemon calls.  The daemon rejects a driver without
+ * a GP_DRIVER function.  Without a GP_DRIVER_OPTIONAL function its pointer is NULL, and the code that
+ * calls it checks that.
+ */
 #define GP_DRIVER(name)
 #define GP_DRIVER_OPTIONAL(name)
 
@@ -122,9 +129,10 @@
  * Order among the session's calls, in addition to the order by ORDERED handles:
  *   AFTER_ALL          executes after all work that was submitted before
  *   BEFORE_ALL         all work that is submitted later waits for it
- *   BARRIER(flags)     BEFORE_ALL if this parameter has GP_COPY_BARRIER.  With GP_COPY_LATE the
- *                      record executes at once, ahead of deferred records; with GP_COPY_LISTED its
- *                      bytes may be replaced while it is deferred
+ *   BARRIER(flags)     BEFORE_ALL if this parameter has GP_COPY_BARRIER (this and the following
+ *                      flags: protocol/frame.h).  With GP_COPY_LATE the record executes at once,
+ *                      ahead of deferred records; with GP_COPY_LISTED its bytes may be replaced
+ *                      while it is deferred
  *   AFTER_MEMORY       executes after the calls that allocate, map or free memory
  *   AWAITS_STREAM      queries or waits for its stream, and adds no work to it
  *   AWAITS_HOST        its stream continues after a host function has returned, or a wait value has
@@ -140,8 +148,8 @@
  *   COMPILES           the daemon may compile code before it replies, which takes minutes
  *   WRITES_DEVICE_ONLY it writes device memory, and no host memory that kernels can access, unless
  *                      its caller notes that (gpc_host_memory_scan())
- *   INVALIDATES_CHECKS if it fails without a waiter, the device may reject what it accepted before:
- *                      the client checks again (gpc_session_revise())
+ *   INVALIDATES_CHECKS if it fails while no caller waits for its reply, the device may reject
+ *                      what it accepted before: the client checks again (gpc_session_revise())
  *   OWN_RESULT         gpc_wait_<message>() of a message returns the result of the call itself, and
  *                      leaves a deferred error for a later call; a message with NEW has this
  *   TRACE_NAME("text") the name of its work in a trace; by default the name of the call
@@ -166,7 +174,8 @@
  *   FREES(size)
  *   LAUNCHES           work of the device: kernels, memsets, copies within it; takes turns
  *   COPIES(size)       bytes over the link (a parameter, or BY_HOOK)
- *   CHARGES_NOTHING
+ *   CHARGES_NOTHING    the call itself charges nothing; not together with VIA, where the messages
+ *                      charge
  *   RATE_LIMITED       in addition, all bytes of its lists, strings and bytes count for the
  *                      bandwidth limit; without it only those above GPD_ACCOUNT_FREE_BYTES
  *                      (account.h)
@@ -179,6 +188,9 @@
  * a handle with LOOKUP or DESTROY.  A handle of an ORDERED kind must be a parameter, not an element.
  * A device pointer for the driver needs a SERVER_HOOK, which checks it.  A list, and a string or
  * OUT_BYTES in the daemon, has at most 1 MiB in generated code, or CUDA_ERROR_INVALID_VALUE.
+ *
+ * For a hand-written GP_LOCAL call the direction is documentation: the hook checks and writes its
+ * parameters itself, and no generated code depends on the direction.
  */
 #define IN            /* one element, which the call reads */
 #define IN_N(count)   /* count elements */
@@ -205,7 +217,7 @@
 #define CONVERT(...)  /* of FORWARD: passes function(&converted, parameter, argument, ...), which
                        * returns the address of the converted struct, or NULL */
 #define STORE(member) /* a number, which is stored in the member of the object */
-#define WITHIN(least, most) /* a number in this range, or CUDA_ERROR_INVALID_VALUE */
+#define WITHIN(minimum, maximum) /* a number in this range, or CUDA_ERROR_INVALID_VALUE */
 
 /* On a handle passed by value. */
 #define DROP          /* this call destroys the handle */
@@ -214,10 +226,10 @@
  * Types of messages.
  *   gp_address      a device address, which is checked against the session's window
  *   gp_new_address  the address of a new mapping
- *   gp_kernel       a function of an image
+ *   gp_kernel       a kernel: a function of an image, by the image's ID and the kernel's index
  * Handles:
  *   gp_context, gp_image
- *   gp_function     a host function
+ *   gp_host_function  a function of the program that a stream calls (cuLaunchHostFunc)
  *   gp_memory       physical memory
  *   gp_graph_plan, gp_graph_root  (graph.h)
  *   gp_array        a plain or mipmapped array
@@ -229,7 +241,7 @@ typedef unsigned long long gp_new_address;
 typedef unsigned long long gp_kernel;
 typedef unsigned int gp_context;
 typedef unsigned int gp_image;
-typedef unsigned int gp_function;
+typedef unsigned int gp_host_function;
 typedef unsigned int gp_memory;
 typedef unsigned int gp_graph_plan;
 typedef unsigned int gp_graph_root;

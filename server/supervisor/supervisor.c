@@ -164,7 +164,7 @@ loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 /* Callbacks of the admin socket. */
 
 static bool
-hook_retire_worker(void *arg, pid_t worker)
+callback_retire_worker(void *arg, pid_t worker)
 {
 	struct supervisor *s = arg;
 
@@ -172,16 +172,16 @@ hook_retire_worker(void *arg, pid_t worker)
 }
 
 static void
-hook_reload(void *arg, struct gpd_reload_report *reloaded)
+callback_reload(void *arg, struct gpd_reload_report *reloaded)
 {
 	struct supervisor *s = arg;
 
 	gpd_reload(s->options, &s->manager, reloaded);
 }
 
-static const struct gpd_manager_hooks manager_hooks = {
-	.retire = hook_retire_worker,
-	.reload = hook_reload,
+static const struct gpd_manager_callbacks manager_callbacks = {
+	.retire = callback_retire_worker,
+	.reload = callback_reload,
 };
 
 /* Prints why the daemon does not start. Returns -1. */
@@ -299,7 +299,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 		return -startup_fail_file(gpd_options_config(options), error);
 	if (gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max))
 		return -startup_fail("out of memory");
-	gpd_manager_init(&s.manager, &s.admission, &manager_hooks, &s);
+	gpd_manager_init(&s.manager, &s.admission, &manager_callbacks, &s);
 	gpd_worker_pool_init(&s.worker_pool, options, &s.admission);
 	if (supervisor_init(&s))
 		s.status = 1;

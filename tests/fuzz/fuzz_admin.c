@@ -22,7 +22,7 @@ reload(void *arg, struct gpd_reload_report *reloaded)
 	strcpy(reloaded->warning, "later");
 }
 
-static const struct gpd_manager_hooks hooks = { retire, reload };
+static const struct gpd_manager_callbacks callbacks = { retire, reload };
 static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;
@@ -35,7 +35,7 @@ set_up(void)
 	gpd_log_level = GPD_LOG_ERROR;
 	if (gpd_quota_init(&quota, NULL, error) || gpd_admission_init(&admission, &quota, 0, 0))
 		abort();
-	gpd_manager_init(&manager, &admission, &hooks, NULL);
+	gpd_manager_init(&manager, &admission, &callbacks, NULL);
 	quota.tenants.device_count = 2;
 	for (int d = 0; d < 2; d++) {
 		quota.tenants.devices[d].memory = (uint64_t)80 << 30;

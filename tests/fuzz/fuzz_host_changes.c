@@ -86,11 +86,11 @@ exchange(const uint8_t *data, size_t size)
 		at = skip = 0;
 		for (;;) {
 			struct gp_changes changes = { .bytes = (uint8_t *)room,
-						      .room = 4096 + (size_t)data[1] * 16 };
+						      .capacity = 4096 + (size_t)data[1] * 16 };
 
 			if (!gp_changes_move(&changes, &picture.ordered, &at, &skip))
 				break;
-			if (changes.size > changes.room ||
+			if (changes.size > changes.capacity ||
 			    !gp_changes_are_valid(changes.bytes, changes.size))
 				abort();
 			there.bytes = changes.bytes;

@@ -62,7 +62,7 @@ give(struct gp_conn *conn, const void *bytes, size_t size, size_t bulk_size)
 }
 
 static void
-give_chunk(struct gp_conn *conn, struct input *input, const struct gpc_lane_in *in)
+give_chunk(struct gp_conn *conn, struct input *input, const struct gpc_incoming_copy *in)
 {
 	unsigned int how = take(input);
 	struct gp_chunk chunk = { .copy = in[how & 1].copy, .offset = take_number(input) };
@@ -128,7 +128,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gpc_session_facts facts = { .max_bulk = GP_CONN_BULK_MAX };
 	struct input input = { data, data + size };
-	struct gpc_lane_in in[COPIES] = { { 0 } };
+	struct gpc_incoming_copy in[COPIES] = { { 0 } };
 	struct gp_conn *near, *far[LANES];
 	struct gpc_session *session;
 

@@ -11,11 +11,11 @@
  *
  * Ownership: a connection owns its queue pair, descriptors and buffers, freed by gp_rdma_destroy();
  * devices are shared and never closed.
- * Threads: members of struct gp_rdma_conn below `lock` are guarded by it. Functions must be called
- * with the lock held unless their comment states otherwise. Of these, only gp_rdma_wait(),
+ * Threads: members of struct gp_rdma_conn below `lock` are guarded by it. Functions with
+ * GP_LOCKED() are called with the lock held. Of these, only gp_rdma_wait(),
  * gp_rdma_wait_spinning(), gp_rdma_wait_retired(), gp_rdma_wait_flushed() and
- * gp_rdma_send_control(), which have GP_LOCKED(), wait; they release the lock meanwhile, so the
- * state below it may differ afterwards.
+ * gp_rdma_send_control() wait; they release the lock meanwhile, so the state below it may differ
+ * afterwards.
  * Errors: functions that return int return 0 or a negative errno. The connection's error text is
  * set if the errno is the value of `down`; it is not set by functions with a parameter `detail`, by
  * those without a connection, for -EAGAIN of the waiting functions, and for -ESHUTDOWN and -EPIPE
@@ -33,6 +33,7 @@
 
 /* Maximum size of a segment, with its header. */
 #define GP_RDMA_SEGMENT ((size_t)8 << 10)
+/* Size of the header: type, returned credits, and number of bytes (protocol/wire.md, 9). */
 #define GP_RDMA_SEGMENT_HEADER 8
 /* Data segments that may be sent before the peer has consumed any. */
 #define GP_RDMA_CREDITS 32
@@ -64,7 +65,8 @@
 #define GP_RDMA_POLL_MS 1000
 /* Maximum time in milliseconds that closing a connection waits for its last segments to be sent. */
 #define GP_RDMA_LINGER_MS 2000
-/* Maximum size of a preamble, which is sent as private data of the connection manager. */
+/* Maximum size of a preamble, the first bytes of a connection, which state its purpose
+ * (protocol/preamble.h). It is sent as private data of the connection manager. */
 #define GP_RDMA_PREAMBLE_MAX 64
 
 enum gp_rdma_type {
@@ -137,7 +139,8 @@ struct gp_rdma_conn {
 	unsigned int
 		inline_max; /* maximum size of a segment that the device copies when it is posted */
 
-	/* Outgoing segments: [tx_free, tx_post) are posted, [tx_post, tx_fill) wait for credits. */
+	/* Outgoing segments: [tx_free, tx_post) are posted, [tx_post, tx_fill) wait for credits.
+	 * All three are running counts; segment n uses buffer n modulo GP_RDMA_TX. */
 	uint8_t *tx;
 	struct ibv_mr *tx_mr;
 	unsigned int tx_free, tx_post, tx_fill;
@@ -194,7 +197,7 @@ gp_rdma_get_tx_memory(const struct gp_rdma_conn *conn, unsigned int slot)
 }
 
 static inline bool
-gp_rdma_has_bytes(const struct gp_rdma_conn *conn)
+gp_rdma_has_bytes(const struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	return conn->rx_count > 0 || conn->early_at < conn->early_end;
 }
@@ -235,7 +238,7 @@ void gp_rdma_device_abandon(struct gp_rdma_device *device);
  * nothing is allocated. Any thread, without a lock. */
 int gp_rdma_memory_alloc(struct gp_rdma_device *device, size_t size, bool remote,
 			 uint8_t **memory_p, struct ibv_mr **mr_p);
-/* Ends the registration and frees the memory; accepts NULL. */
+/* Ends the registration and frees the memory; accepts NULL. Any thread, without a lock. */
 void gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr);
 /* Implements gp_conn_register_range(), with its results except that the capability is not checked.
  * Any thread, without a lock. */
@@ -252,25 +255,26 @@ struct ibv_mr *gp_rdma_get_registration(struct gp_rdma_device *device, const voi
  * frees the parts that were created. Called before other threads use the connection. */
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
 /* Creates watch_fd and notify_fd if they do not exist. Returns false if no descriptor is left. */
-bool gp_rdma_watch_init(struct gp_rdma_conn *conn);
+bool gp_rdma_watch_init(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Closes the connection's descriptors, except those whose number the program has reused. Called
  * when no other thread uses the connection. */
 void gp_rdma_close_descriptors(struct gp_rdma_conn *conn);
-/* Destroys what gp_rdma_queue_init() has created, also partially. */
+/* Destroys what gp_rdma_queue_init() has created, also partially. Called when no other thread uses
+ * the connection. */
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c and rdma_wait.c */
 /* Marks the connection as unusable: sets `down` and the error text, unless they are set. Does not
  * set the text if the peer has ended the connection. Does not wake other threads. r: negative
  * errno. */
-void gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text);
+void gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text) GP_LOCKED(conn->lock);
 /* Processes completions of the device: received segments, completed work requests, failures
  * (gp_rdma_set_down()). Then posts segments and credits as far as possible, and broadcasts
  * `changed`. Limits the work per call and sets `more` if completions are left. */
-void gp_rdma_poll_cq(struct gp_rdma_conn *conn);
+void gp_rdma_poll_cq(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Returns whether the number is still a descriptor of the connection; if not, marks the connection
  * as down. Must be called before each write or read of the descriptor. */
-bool gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd);
+bool gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd) GP_LOCKED(conn->lock);
 /* Waits until the connection's state may have changed: for a completion, an event, gp_rdma_wake()
  * or the next heartbeat, which it sends. deadline: by gp_now_ms(), -1: none; 0: does not wait.
  * Returns -EAGAIN at the deadline; otherwise 0, also if the connection is down: the caller checks
@@ -280,24 +284,25 @@ int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lo
  * reply soon. */
 int gp_rdma_wait_spinning(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* Makes watch_fd readable, at once or at the next event. */
-void gp_rdma_arm_watch(struct gp_rdma_conn *conn);
+void gp_rdma_arm_watch(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Processes pending events of the connection manager. A disconnect or a failure marks the
  * connection as down. */
-void gp_rdma_poll_events(struct gp_rdma_conn *conn);
+void gp_rdma_poll_events(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Returns 0 if segments can be sent; -ESHUTDOWN: this end was shut down; -EPIPE: the peer has ended
  * the connection; otherwise `down`. */
-int gp_rdma_check_sendable(struct gp_rdma_conn *conn);
+int gp_rdma_check_sendable(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Posts a work request with the next number, without waiting. Sets wr->wr_id, and IBV_SEND_SIGNALED
  * in wr->send_flags for at least every eighth request; the caller sets the rest. signal: requests a
  * completion notification. The send queue must have space (GP_RDMA_SEND_QUEUE). Returns 0, or a
  * negative errno, the value of `down`. */
-int gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
+int gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
+	GP_LOCKED(conn->lock);
 /* Returns the deadline by which the peer must make progress while a sender waits for it, from
  * gp_conn_set_send_timeout(); -1: no limit. */
-int64_t gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn);
+int64_t gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* If the deadline has passed and the connection is not down, marks it as down, disconnects and
  * wakes the thread in gp_rdma_wait(). */
-void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline);
+void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* Waits until the work request with this number is complete and its memory may be reused.
  * Disconnects if the peer makes no progress until the send deadline, or this end is shut down.
  * Returns 0, or the value of `down`, after which the memory may be reused too. */
@@ -306,13 +311,13 @@ int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(c
  * number, or for at most GP_RDMA_LINGER_MS if the device does not respond. */
 void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* Posts a receive for a slot of rx memory; marks the connection as down on failure. */
-void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot);
+void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot) GP_LOCKED(conn->lock);
 /* Returns credits to the peer when it may run out of them while this end has nothing else to
  * send. */
-void gp_rdma_return_credits(struct gp_rdma_conn *conn);
+void gp_rdma_return_credits(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Sends a heartbeat if the peer has been silent for GP_RDMA_HEARTBEAT_MS or a third of
  * gp_conn_set_timeout(), the shorter of the two. */
-void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn);
+void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Sends a segment that needs no credit; may wait for space in the send queue, up to the send
  * deadline. place: the buffer to announce; NULL: none. Returns 0; -ESHUTDOWN: this end was shut
  * down; or the value of `down`. */
@@ -320,12 +325,12 @@ int gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 			 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock);
 /* Posts segments that were waiting for credits, as far as credits and the send queue allow; then
  * GP_RDMA_END, if `ending` is set. Frees the buffers of completed segments. */
-void gp_rdma_flush(struct gp_rdma_conn *conn);
+void gp_rdma_flush(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Disconnects; only the first call has an effect. Afterwards the peer's device cannot access memory
  * of this end. */
-void gp_rdma_disconnect(struct gp_rdma_conn *conn);
+void gp_rdma_disconnect(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 /* Wakes the thread that sleeps in gp_rdma_wait(), if any. */
-void gp_rdma_wake(struct gp_rdma_conn *conn);
+void gp_rdma_wake(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock);
 
 /* rdma_io.c: struct gp_stream_io of a connection; called without the lock. */
 extern const struct gp_stream_io gp_rdma_io;
@@ -336,7 +341,7 @@ int gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int c
 /* Receives the next bytes of the last message's bulk; dst NULL discards them. Called without the
  * lock; waits as gp_conn_recv_bulk(). Returns 0 or a negative errno. */
 int gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size);
-/* Frees the staging memory. */
+/* Frees the staging memory. Called when no other thread uses the connection. */
 void gp_rdma_bulk_fini(struct gp_rdma_conn *conn);
 
 /* rdma_progress.c: lets the progress thread post segments that wait for credits while no other

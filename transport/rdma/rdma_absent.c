@@ -26,7 +26,7 @@ absent_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
 }
 
 void
-gp_memory_destroy_keys(struct gp_memory_keys *keys)
+gp_memory_destroy_registrations(struct gp_memory_registrations *registrations)
 {
 }
 

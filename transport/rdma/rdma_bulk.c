@@ -418,7 +418,7 @@ client_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_pla
 /* Reads the next part of the oldest offer. */
 static int
 offer_read(struct gp_rdma_conn *conn, struct bulk_piece *bulk_piece, uint8_t *dst, size_t size,
-	   uint64_t number, bool in_place)
+	   uint64_t number, bool in_place) GP_LOCKED(conn->lock)
 {
 	struct gp_rdma_remote_buffer *offer = &conn->offers.list[conn->offers.first], place;
 	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_READ };

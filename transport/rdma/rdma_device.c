@@ -20,7 +20,7 @@
 static const uint32_t kernel_post_vendors[] = { 0xffffff, 0x626d74, 0x1175 };
 
 /* Registrations of each device, [0] for this end's use only, [1] with a key for the peer. */
-struct gp_memory_keys {
+struct gp_memory_registrations {
 	struct ibv_mr *mr[DEVICES_MAX][2];
 	bool failed[DEVICES_MAX][2];
 };
@@ -184,26 +184,26 @@ gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr)
 int
 gp_rdma_register_range(struct gp_rdma_device *device, void *base, size_t size, int dma_buf)
 {
-	struct gp_memory_keys *keys;
+	struct gp_memory_registrations *registrations;
 	struct ibv_mr *mr;
 
 	if (dma_buf >= 0 && !gp_rdma_lib.ibv_reg_dmabuf_mr)
 		return GP_E_UNSUPPORTED;
-	keys = calloc(1, sizeof(*keys));
-	if (!keys)
+	registrations = calloc(1, sizeof(*registrations));
+	if (!registrations)
 		return -ENOMEM;
 	errno = 0;
 	mr = dma_buf >= 0 ? gp_rdma_lib.ibv_reg_dmabuf_mr(device->pd, 0, size, (uintptr_t)base,
 							  dma_buf, IBV_ACCESS_LOCAL_WRITE)
 			  : mr_register(device, base, size, false);
 	if (!mr) {
-		free(keys);
+		free(registrations);
 		return errno ? -errno : -EIO;
 	}
-	keys->mr[device->index][false] = mr;
-	if (gp_memory_register_device(base, size, keys))
+	registrations->mr[device->index][false] = mr;
+	if (gp_memory_register_fixed(base, size, registrations))
 		return 0;
-	gp_memory_destroy_keys(keys);
+	gp_memory_destroy_registrations(registrations);
 	return -EEXIST;
 }
 
@@ -215,14 +215,15 @@ gp_rdma_get_registration(struct gp_rdma_device *device, const void *base, size_t
 
 	if (!memory)
 		return NULL;
-	if (!memory->keys && !memory->is_device)
-		memory->keys = calloc(1, sizeof(*memory->keys));
-	if (memory->keys) {
-		mr = memory->keys->mr[device->index][remote];
-		if (!mr && !memory->is_device && !memory->keys->failed[device->index][remote]) {
+	if (!memory->registrations && !memory->has_fixed_registrations)
+		memory->registrations = calloc(1, sizeof(*memory->registrations));
+	if (memory->registrations) {
+		mr = memory->registrations->mr[device->index][remote];
+		if (!mr && !memory->has_fixed_registrations &&
+		    !memory->registrations->failed[device->index][remote]) {
 			mr = mr_register(device, memory->base, memory->size, remote);
-			memory->keys->mr[device->index][remote] = mr;
-			memory->keys->failed[device->index][remote] = !mr;
+			memory->registrations->mr[device->index][remote] = mr;
+			memory->registrations->failed[device->index][remote] = !mr;
 		}
 	}
 	gp_memory_release();
@@ -230,14 +231,14 @@ gp_rdma_get_registration(struct gp_rdma_device *device, const void *base, size_t
 }
 
 void
-gp_memory_destroy_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
+gp_memory_destroy_registrations(struct gp_memory_registrations *registrations) GP_LOCK_UNCHECKED
 {
-	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
+	for (unsigned int i = 0; registrations && i < DEVICES_MAX; i++) {
 		for (int remote = 0; remote < 2; remote++) {
 			/* The registration's device was created before it and is never freed. */
-			if (keys->mr[i][remote] && gp_rdma_device_is_usable(device_at[i]))
-				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
+			if (registrations->mr[i][remote] && gp_rdma_device_is_usable(device_at[i]))
+				(void)gp_rdma_lib.ibv_dereg_mr(registrations->mr[i][remote]);
 		}
 	}
-	free(keys);
+	free(registrations);
 }

@@ -8,7 +8,7 @@
 
 /* Reads bytes that have arrived. */
 static size_t
-rx_read(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
+rx_read(struct gp_rdma_conn *conn, uint8_t *to, size_t size) GP_LOCKED(conn->lock)
 {
 	size_t early = conn->early_end - conn->early_at, done = 0;
 
@@ -71,7 +71,7 @@ static ssize_t
 rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
 	struct gp_rdma_conn *conn = (struct gp_rdma_conn *)stream;
-	const size_t room = GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER;
+	const size_t capacity = GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER;
 	unsigned int slot;
 	int64_t deadline = 0;
 	ssize_t done = 0;
@@ -83,7 +83,7 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	while ((r = gp_rdma_check_sendable(conn)) == 0) {
 		/* A segment that waits for a credit can carry more bytes. */
 		slot = (conn->tx_fill - 1) % GP_RDMA_TX;
-		if (conn->tx_fill != conn->tx_post && conn->tx_size[slot] < room)
+		if (conn->tx_fill != conn->tx_post && conn->tx_size[slot] < capacity)
 			break;
 		slot = conn->tx_fill % GP_RDMA_TX;
 		if (conn->tx_fill - conn->tx_free < GP_RDMA_TX) {
@@ -96,11 +96,11 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 		gp_rdma_check_send_deadline(conn, deadline);
 		(void)gp_rdma_wait(conn, deadline);
 	}
-	for (int i = 0; i < count && r == 0 && conn->tx_size[slot] < room; i++) {
+	for (int i = 0; i < count && r == 0 && conn->tx_size[slot] < capacity; i++) {
 		size_t part = iov[i].iov_len;
 
-		if (part > room - conn->tx_size[slot])
-			part = room - conn->tx_size[slot];
+		if (part > capacity - conn->tx_size[slot])
+			part = capacity - conn->tx_size[slot];
 		memcpy(gp_rdma_get_tx_memory(conn, slot) + GP_RDMA_SEGMENT_HEADER +
 			       conn->tx_size[slot],
 		       iov[i].iov_base, part);

@@ -106,7 +106,7 @@ queue_pair_create(struct gp_rdma_conn *conn)
 }
 
 int
-gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size)
+gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size) GP_LOCK_UNCHECKED
 {
 	int r = descriptors_create(conn);
 

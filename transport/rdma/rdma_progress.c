@@ -19,7 +19,7 @@ static bool is_running GP_GUARDED_BY(lock);
 /* The peer must consume part of the bytes, not all of them, within the time of
  * gp_conn_set_send_timeout(). */
 static void
-conn_check_deadline(struct gp_rdma_conn *conn)
+conn_check_deadline(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	if (conn->progress_deadline != 0 && conn->progress_post == conn->tx_post) {
 		gp_rdma_check_send_deadline(conn, conn->progress_deadline);

@@ -87,6 +87,7 @@ segment_encode_header(struct gp_rdma_conn *conn, uint8_t *to, enum gp_rdma_type 
 
 static int
 segment_post(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, bool signal)
+	GP_LOCKED(conn->lock)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)segment,
 			       .length = (uint32_t)size,
@@ -102,7 +103,7 @@ segment_post(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, boo
 /* Posts a control segment if the send queue has room. */
 static bool
 control_try_post(struct gp_rdma_conn *conn, enum gp_rdma_type type,
-		 const struct gp_rdma_remote_buffer *place)
+		 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock)
 {
 	/* Not all devices copy the segment when it is posted, so each request has memory of its
 	 * own. */
@@ -179,7 +180,7 @@ gp_rdma_return_credits(struct gp_rdma_conn *conn)
 
 static void
 remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *places,
-		     const uint8_t *fields, size_t size)
+		     const uint8_t *fields, size_t size) GP_LOCKED(conn->lock)
 {
 	struct gp_rdma_remote_buffer place;
 
@@ -203,6 +204,7 @@ remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *p
 /* Processes a segment other than data. */
 static void
 control_handle(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields, size_t size)
+	GP_LOCKED(conn->lock)
 {
 	switch (type) {
 	case GP_RDMA_CREDIT:
@@ -230,7 +232,7 @@ control_handle(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fiel
 }
 
 static void
-segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
+segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received) GP_LOCKED(conn->lock)
 {
 	const uint8_t *segment = gp_rdma_get_rx_memory(conn, slot);
 	uint16_t credits;
@@ -265,7 +267,7 @@ segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 }
 
 static void
-completion_handle_error(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
+completion_handle_error(struct gp_rdma_conn *conn, const struct ibv_wc *wc) GP_LOCKED(conn->lock)
 {
 	const char *what = gp_rdma_lib.ibv_wc_status_str(wc->status);
 

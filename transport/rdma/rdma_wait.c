@@ -49,7 +49,7 @@ gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd)
 /* The kernel's connection manager serves a process only while it has the user ID that opened the
  * channel. */
 static void
-events_fail(struct gp_rdma_conn *conn, int r)
+events_fail(struct gp_rdma_conn *conn, int r) GP_LOCKED(conn->lock)
 {
 	if (gp_fd_wait(conn->events->fd, POLLIN, 0) <= 0)
 		return;
@@ -91,7 +91,7 @@ gp_rdma_poll_events(struct gp_rdma_conn *conn)
 }
 
 static void
-cq_event_consume(struct gp_rdma_conn *conn)
+cq_event_consume(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -107,7 +107,7 @@ cq_event_consume(struct gp_rdma_conn *conn)
 }
 
 static void
-cq_arm(struct gp_rdma_conn *conn)
+cq_arm(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	if (conn->armed || conn->lost)
 		return;
@@ -119,7 +119,7 @@ cq_arm(struct gp_rdma_conn *conn)
 /* Updates notify_fd, so that a caller that polls outside is notified even if another thread has
  * consumed the event. */
 static void
-watch_notify(struct gp_rdma_conn *conn)
+watch_notify(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	bool there = gp_rdma_has_bytes(conn) || conn->ended || conn->down || conn->more ||
 		     atomic_load(&conn->stream.stopped);

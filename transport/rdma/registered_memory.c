@@ -65,22 +65,24 @@ gp_memory_register(void *base, size_t size)
 }
 
 bool
-gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys)
+gp_memory_register_fixed(void *base, size_t size, struct gp_memory_registrations *registrations)
 {
-	return range_add(
-		&(struct gp_memory){ .base = base, .size = size, .keys = keys, .is_device = true });
+	return range_add(&(struct gp_memory){ .base = base,
+					      .size = size,
+					      .registrations = registrations,
+					      .has_fixed_registrations = true });
 }
 
 void
 gp_memory_unregister(void *base)
 {
-	struct gp_memory_keys *keys = NULL;
+	struct gp_memory_registrations *registrations = NULL;
 	size_t at;
 
 	pthread_mutex_lock(&lock);
 	at = range_find_index(base);
 	if (at < range_count && ranges[at].base == base) {
-		keys = ranges[at].keys;
+		registrations = ranges[at].registrations;
 		range_count--;
 		memmove(ranges + at, ranges + at + 1, (range_count - at) * sizeof(*ranges));
 	}
@@ -90,8 +92,8 @@ gp_memory_unregister(void *base)
 		range_room = 0;
 	}
 	pthread_mutex_unlock(&lock);
-	if (keys)
-		gp_memory_destroy_keys(keys);
+	if (registrations)
+		gp_memory_destroy_registrations(registrations);
 }
 
 struct gp_memory *

@@ -4,8 +4,8 @@
  * directly between memories. registered_memory.c also implements gp_memory_register() and
  * gp_memory_unregister() of transport.h.
  *
- * Ownership: the registry owns the keys of its ranges, the registrations with RDMA devices; the
- * memory stays its owner's.
+ * Ownership: the registry owns the registrations of its ranges with RDMA devices (struct ibv_mr);
+ * the memory stays its owner's.
  * Threads: any. A successful lookup holds the registry's lock until gp_memory_release() by the same
  * thread.
  */
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gp_memory_keys;
+struct gp_memory_registrations;
 
 /* A registered range. */
 struct gp_memory {
@@ -25,16 +25,17 @@ struct gp_memory {
 	/* registrations by the backend, which sets this between gp_memory_acquire() and
 	 * gp_memory_release(); NULL: none yet. Freed by gp_memory_unregister(), after the lock is
 	 * released. */
-	struct gp_memory_keys *keys;
-	/* Whether the range was registered by gp_conn_register_range(). It then has only the keys
-	 * that it was registered with. */
-	bool is_device;
+	struct gp_memory_registrations *registrations;
+	/* The range was added by gp_memory_register_fixed(): it has only the registrations that
+	 * were passed there. */
+	bool has_fixed_registrations;
 };
 
-/* Adds a range and its keys, for gp_conn_register_range() (transport.h); undone by
+/* Adds a range and its registrations, for gp_conn_register_range() (transport.h); undone by
  * gp_memory_unregister(). Returns true, or false if it overlaps another range or memory is
- * exhausted; the keys then remain the caller's. */
-bool gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys);
+ * exhausted; the registrations then remain the caller's. */
+bool gp_memory_register_fixed(void *base, size_t size,
+			      struct gp_memory_registrations *registrations);
 
 /* Returns the range that contains all of [base, base + size), borrowed and with the registry
  * locked. NULL: there is none, and nothing is locked. */
@@ -44,7 +45,7 @@ struct gp_memory *gp_memory_acquire(const void *base, size_t size);
 void gp_memory_release(void);
 
 /* Implemented by the backend (rdma_device.c; rdma_absent.c in a build without RDMA): ends the
- * registrations of a range and frees the keys. Called without the registry's lock. */
-void gp_memory_destroy_keys(struct gp_memory_keys *keys);
+ * registrations of a range and frees the registrations. Called without the registry's lock. */
+void gp_memory_destroy_registrations(struct gp_memory_registrations *registrations);
 
 #endif /* GP_REGISTERED_MEMORY_H */

@@ -9,7 +9,7 @@
 
 union control_buffer {
 	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
+	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
 ssize_t
@@ -21,7 +21,9 @@ gp_recv_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control_buffer,
-		.msg_controllen = sizeof(control_buffer),
+		/* CMSG_SPACE() has room for a second descriptor; Linux closes those that do not
+		 * fit. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	int fd = -1, saved;
 	ssize_t got;

@@ -12,13 +12,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Receives bytes and at most one descriptor. Returns the number of bytes, 0 at the end of the
- * stream, or -1 with errno. *fd_p is set in all cases: the descriptor that arrived with the bytes,
- * above 2, close-on-exec and owned by the caller, or -1. */
+/* Receives bytes and at most one descriptor; further descriptors of the same message are closed.
+ * Returns the number of bytes, 0 at the end of the stream, or -1 with errno. *fd_p is set in all
+ * cases: the first descriptor that arrived with the bytes, above 2, close-on-exec and owned by the
+ * caller, or -1. */
 ssize_t gp_recv_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p);
 
 /* Sends the bytes together with the descriptor, which stays open in the caller. Returns the number
- * of bytes sent, or -1 with errno; fewer bytes than `size` may be sent. */
+ * of bytes sent, or -1 with errno; fewer bytes than `size` may be sent. A closed peer gives EPIPE,
+ * without SIGPIPE. */
 ssize_t gp_send_with_fd(int socket_fd, void *bytes, size_t size, int fd);
 
 #endif /* GP_MESSAGE_FD_H */

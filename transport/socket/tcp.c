@@ -195,9 +195,9 @@ socket_discard_unread(int fd)
 	/* A local socket does not discard with MSG_TRUNC, and contains at most a few hundred
 	 * kilobytes. */
 	for (int i = 0; i < DISCARD_READS; i++) {
-		uint8_t room[32768];
+		uint8_t buffer[32768];
 
-		if (recv(fd, room, sizeof(room), MSG_DONTWAIT) <= 0)
+		if (recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) <= 0)
 			return;
 	}
 }

@@ -3,8 +3,10 @@
  * Access to OpenSSL. gpupool's programs are linked with it (openssl_linked.c). gpupool's libraries,
  * which are loaded into other programs, open it with dlopen() when TLS is first used
  * (openssl_opened.c): clients that use tcp or unix sockets do not need OpenSSL, and a program never
- * gets another version than its own because of gpupool. The rest of this directory calls OpenSSL as
- * usual.
+ * gets another version than its own because of gpupool. OpenSSL 3 is required.
+ *
+ * The rest of this directory and client/connect call OpenSSL as usual, but only the functions that
+ * are listed in openssl_calls.h; a new one is added there.
  *
  * Threads: any.
  */

@@ -359,7 +359,7 @@ record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 {
 	struct gp_tls_link *link = conn->tls;
 	struct iovec parts[PARTS_MAX + 1];
-	size_t room = 0, content;
+	size_t capacity = 0, content;
 	uint8_t type;
 	int r;
 
@@ -367,7 +367,7 @@ record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 		count = PARTS_MAX;
 	for (int i = 0; i < count; i++) {
 		parts[i] = iov[i];
-		room += iov[i].iov_len;
+		capacity += iov[i].iov_len;
 	}
 	parts[count] = (struct iovec){ link->plain, PLAIN_SIZE };
 	r = gp_tls_record_open(&link->open, link->in + link->in_start, size, parts, count + 1,
@@ -384,11 +384,11 @@ record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 				 "too many TLS records without data");
 	if (type != GP_TLS_RECORD_DATA)
 		return control_handle(conn, type, parts, content);
-	if (content > room) {
+	if (content > capacity) {
 		link->plain_start = 0;
-		link->plain_end = content - room;
+		link->plain_end = content - capacity;
 	}
-	return (ssize_t)(content < room ? content : room);
+	return (ssize_t)(content < capacity ? content : capacity);
 }
 
 static int

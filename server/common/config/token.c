@@ -90,7 +90,7 @@ read_token(char *line, struct gpd_token *token)
 		if (!fields[i])
 			return "fewer than six fields";
 	}
-	if (gp_token_parse_id(fields[0]))
+	if (gp_token_check_id(fields[0]))
 		return "field 1 is not a token ID";
 	memcpy(token->id, fields[0], sizeof(token->id));
 	if (gpd_value_parse_name(fields[1], token->tenant))

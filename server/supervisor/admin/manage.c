@@ -11,12 +11,12 @@
 
 void
 gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
-		 const struct gpd_manager_hooks *hooks, void *arg)
+		 const struct gpd_manager_callbacks *callbacks, void *arg)
 {
 	*manager = (struct gpd_manager){
 		.source = { .admission = admission, .started_s = time(NULL) },
 		.admission = admission,
-		.hooks = hooks,
+		.callbacks = callbacks,
 		.arg = arg,
 	};
 	pthread_mutex_init(&manager->source.lock, NULL);
@@ -265,7 +265,7 @@ static int
 request_retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again,
 	       struct outcome *o)
 {
-	if (!again && !m->hooks->retire(m->arg, (pid_t)request->pid)) {
+	if (!again && !m->callbacks->retire(m->arg, (pid_t)request->pid)) {
 		snprintf(o->error, sizeof(o->error),
 			 "worker %u: not found, starting or ending; gpupoolctl worker list lists "
 			 "the workers",
@@ -303,7 +303,7 @@ request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
 	case GPUPOOL__ADMIN_REQUEST__BODY_DRAIN:
 		return request_drain(m, request->drain, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_RELOAD:
-		m->hooks->reload(m->arg, &o->reloaded);
+		m->callbacks->reload(m->arg, &o->reloaded);
 		o->reply.warning = o->reloaded.warning;
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:

@@ -6,7 +6,7 @@
  * Order: gpd_manager_init(), gpd_manager_open(), gpd_manager_open_usage(), gpd_manager_announce()
  * when the daemon serves clients; gpd_manager_reload() at each reload; gpd_manager_fini(), also
  * after a failed open.
- * Ownership: the struct must not move. admission and hooks are borrowed and must outlive the
+ * Ownership: the struct must not move. admission and callbacks are borrowed and must outlive the
  * manager.
  * Threads: the supervisor's main thread. It holds the lock of the report source (report.h), through
  * which the metrics thread reads, except while it waits for events or joins that thread.
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 /* Operations of the supervisor; arg is the supervisor. */
-struct gpd_manager_hooks {
+struct gpd_manager_callbacks {
 	/* Retires the worker with this process ID: it gets no new sessions, and exits after its
 	 * last one (gpd_worker_pool_retire() of worker_pool.h). Returns false if there is no such
 	 * worker, or it is starting or ending. */
@@ -44,15 +44,15 @@ struct gpd_manager {
 	struct gpd_metrics metrics;
 	struct gpd_usage usage;
 	struct gpd_admission *admission;
-	const struct gpd_manager_hooks *hooks;
-	void *arg;              /* first argument of the hooks */
+	const struct gpd_manager_callbacks *callbacks;
+	void *arg;              /* first argument of the callbacks */
 	char admin_socket[108]; /* path configured when the socket was opened; "": not configured */
 };
 
 /* Initializes without sockets and files, and acquires the lock of the report source. Called before
  * the first session. */
 void gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
-		      const struct gpd_manager_hooks *hooks, void *arg)
+		      const struct gpd_manager_callbacks *callbacks, void *arg)
 	GP_LOCKS(manager->source.lock);
 /* Opens the admin socket and the metrics server according to the options and the configuration.
  * Called before the daemon switches to its user. Returns 0; or -1 after printing the reason to

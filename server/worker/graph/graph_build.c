@@ -296,7 +296,7 @@ add_updatable(const struct build *build, const struct gp_graph_node *node, CUgra
 	if (!gp_graph_updatable_init(&read, node) || !build->root ||
 	    build->graph != build->root->driver)
 		return CUDA_ERROR_INVALID_VALUE;
-	updatable = gpd_graph_root_acquire_node(build->root, read.device_handle);
+	updatable = gpd_graph_root_acquire_node(build->root, read.node_handle);
 	gp_dec_init(&dec, read.launch.data, read.launch.size);
 	gp_args_gpLaunch_decode(&dec, &args);
 	if (!updatable || !gp_dec_done(&dec))

@@ -223,20 +223,20 @@ gpc_start_gpCopyOutLanes(struct gpc_context *c, const struct gp_args_gpCopyOutLa
 }
 
 void
-gpc_lanes_expect(struct gpc_session *s, struct gpc_lane_in *in)
+gpc_lanes_expect(struct gpc_session *s, struct gpc_incoming_copy *in)
 {
 	assert_int_not_equal(in->stream, 0);
 	fake.ordered += in->ordered;
 }
 
 void
-gpc_lanes_posted(struct gpc_session *s, struct gpc_lane_in *in)
+gpc_lanes_posted(struct gpc_session *s, struct gpc_incoming_copy *in)
 {
 	in->posted = 1;
 }
 
 void
-gpc_lanes_finish(struct gpc_session *s, struct gpc_lane_in *in, uint64_t sent)
+gpc_lanes_finish(struct gpc_session *s, struct gpc_incoming_copy *in, uint64_t sent)
 {
 	assert_int_equal(in->posted, 1);
 	in->received = in->size;

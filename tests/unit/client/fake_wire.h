@@ -51,7 +51,7 @@
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
 #define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
-struct gpc_session_hooks;
+struct gpc_session_callbacks;
 
 /* State of the fake. Members that are 0 have no effect unless their comment says otherwise. */
 struct fake_wire {
@@ -119,8 +119,8 @@ struct fake_wire {
 	/* Host functions that the stream has not reached, oldest first. */
 	struct gpc_host_call late[4];
 	int late_count;
-	/* The hooks that the host memory code has registered with the session, borrowed. */
-	const struct gpc_session_hooks *hooks;
+	/* The callbacks that the host memory code has registered with the session, borrowed. */
+	const struct gpc_session_callbacks *callbacks;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only stream besides the default one */

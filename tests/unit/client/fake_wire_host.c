@@ -366,7 +366,7 @@ gpc_session_recv_fd(struct gpc_session *s)
 }
 
 void
-gpc_session_set_hooks(struct gpc_session *s, const struct gpc_session_hooks *hooks)
+gpc_session_set_callbacks(struct gpc_session *s, const struct gpc_session_callbacks *callbacks)
 {
-	fake.hooks = hooks;
+	fake.callbacks = callbacks;
 }

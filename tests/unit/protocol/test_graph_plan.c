@@ -196,7 +196,7 @@ UNIT_TEST(test_nodes_that_kernels_change_name_their_root)
 	assert_true(gp_graph_read_node(&reader, &node));
 	assert_int_equal(node.count, 1);
 	assert_true(gp_graph_updatable_init(&updatable, &node));
-	assert_int_equal(updatable.device_handle, 0x123456789abcull);
+	assert_int_equal(updatable.node_handle, 0x123456789abcull);
 	assert_int_equal(updatable.root, 7);
 	assert_int_equal(updatable.launch.size, 32);
 	assert_int_equal(*(const uint8_t *)updatable.launch.data, 5);

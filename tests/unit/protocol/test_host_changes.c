@@ -62,7 +62,7 @@ move(size_t room)
 	size_t at = 0, skip = 0;
 
 	for (;;) {
-		struct gp_changes changes = { .bytes = ends.bytes, .room = room };
+		struct gp_changes changes = { .bytes = ends.bytes, .capacity = room };
 
 		if (!gp_changes_move(&changes, &ends.picture.ordered, &at, &skip))
 			break;
@@ -260,7 +260,7 @@ UNIT_TEST_WITH(a_whole_range_is_taken_whatever_the_shadow_says, setup, NULL)
 	memset(ends.here, 9, SIZE);
 	memset(ends.here_shadow, 9, SIZE);
 	while (at < SIZE) {
-		struct gp_changes changes = { .bytes = ends.bytes, .room = 1000 };
+		struct gp_changes changes = { .bytes = ends.bytes, .capacity = 1000 };
 		size_t took = gp_changes_write_all(&changes, &range, at);
 
 		assert_true(took > 0);
@@ -280,7 +280,7 @@ UNIT_TEST_WITH(bytes_that_are_no_runs_are_refused, setup, NULL)
 	memset(ends.here + 101, 1, 8);
 	{
 		const struct gp_changes_range range = range_at(96, 16);
-		struct gp_changes changes = { .bytes = bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = bytes, .capacity = GP_CHANGES_MAX };
 
 		(void)gp_changes_write_all(&changes, &range, 4);
 		size = changes.size;

@@ -53,18 +53,18 @@ store(void *unused, const struct gp_change *change)
 static size_t
 send(size_t offset, size_t size)
 {
-	struct gp_changes all = { .bytes = ends.record, .room = sizeof(ends.record) };
+	struct gp_changes all = { .bytes = ends.record, .capacity = sizeof(ends.record) };
 	size_t at = 0, skip = 0;
 
 	gp_merge_write(&all, ADDRESS + offset, ends.now + offset, ends.before + offset, size);
 	assert_true(all.size <= 3 * gp_changes_get_run_size(size));
 	assert_true(gp_changes_are_valid(all.bytes, all.size));
 	for (;;) {
-		struct gp_changes record = { .bytes = ends.cut, .room = sizeof(ends.cut) };
+		struct gp_changes record = { .bytes = ends.cut, .capacity = sizeof(ends.cut) };
 
 		if (!gp_changes_move(&record, &all, &at, &skip))
 			break;
-		assert_true(record.size <= record.room);
+		assert_true(record.size <= record.capacity);
 		assert_true(gp_changes_are_valid(record.bytes, record.size));
 		gp_changes_for_each(record.bytes, record.size, store, NULL);
 	}
@@ -137,7 +137,7 @@ UNIT_TEST_WITH(ordinary_data_takes_little_more_room, setup, NULL)
 
 UNIT_TEST_WITH(runs_that_cannot_be_unpacked_are_refused, setup, NULL)
 {
-	struct gp_changes all = { .bytes = ends.record, .room = sizeof(ends.record) };
+	struct gp_changes all = { .bytes = ends.record, .capacity = sizeof(ends.record) };
 	uint8_t copy[4096] __attribute__((aligned(8)));
 
 	memset(ends.now, 1, SIZE);

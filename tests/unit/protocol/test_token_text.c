@@ -21,9 +21,9 @@ UNIT_TEST(a_token_has_an_id_and_a_secret)
 	assert_string_equal(token.text, TOKEN);
 	assert_string_equal(token.id, "abcdefghij");
 	assert_string_equal(token.secret, SECRET);
-	assert_int_equal(gp_token_parse_id("abcdefghij"), 0);
-	assert_int_equal(gp_token_parse_id("abcdefghi"), GP_E_INVALID);
-	assert_int_equal(gp_token_parse_id("abcdefghi1"), GP_E_INVALID);
+	assert_int_equal(gp_token_check_id("abcdefghij"), 0);
+	assert_int_equal(gp_token_check_id("abcdefghi"), GP_E_INVALID);
+	assert_int_equal(gp_token_check_id("abcdefghi1"), GP_E_INVALID);
 }
 
 UNIT_TEST(every_other_form_is_none)

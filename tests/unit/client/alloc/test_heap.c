@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/alloc/heap.h"
-#include "client/alloc/segregated_fit.h"
+#include "client/alloc/tlsf.h"
 #include "tests/test.h"
 
 #include <pthread.h>

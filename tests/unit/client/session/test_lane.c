@@ -216,7 +216,7 @@ TEST(bytes_for_a_copy_are_taken_from_any_lane)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20] = { 0 };
-	struct gpc_lane_in in = { .memory = memory, .size = sizeof(memory) }, other = in;
+	struct gpc_incoming_copy in = { .memory = memory, .size = sizeof(memory) }, other = in;
 
 	open_lanes(fixture);
 	gpc_lanes_expect(fixture->session, &in);
@@ -237,7 +237,7 @@ TEST(bytes_for_a_copy_are_taken_from_any_lane)
 /* Two copies to the same memory, of which the second one waits for the first. */
 struct two_copies {
 	uint8_t memory[40];
-	struct gpc_lane_in earlier, later;
+	struct gpc_incoming_copy earlier, later;
 };
 
 static void
@@ -259,7 +259,7 @@ expect_two(struct fixture *fixture, struct two_copies *copies, uint64_t stream)
 
 /* How much of a copy is there, as soon as that is so much or a lane has a chunk of it. */
 static uint64_t
-await_chunk(struct fixture *fixture, const struct gpc_lane_in *in, uint64_t received)
+await_chunk(struct fixture *fixture, const struct gpc_incoming_copy *in, uint64_t received)
 {
 	struct gpc_lanes *lanes = fixture->session->lanes;
 	uint64_t deadline = gp_deadline_ns(10000), had;
@@ -306,7 +306,7 @@ TEST(chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait)
 {
 	struct fixture *fixture = *state;
 	struct two_copies copies;
-	struct gpc_lane_in same = { .memory = copies.memory, .size = 4, .stream = 7 };
+	struct gpc_incoming_copy same = { .memory = copies.memory, .size = 4, .stream = 7 };
 
 	expect_two(fixture, &copies, 8);
 	send_chunk(fixture->far[1], copies.later.copy, 0, "abcdefghijklmnopqrstuvwxyzABCD", 30);
@@ -364,7 +364,7 @@ TEST(chunk_beyond_its_copy_ends_the_session_and_writes_nothing)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20] = { 0 }, zeros[20] = { 0 };
-	struct gpc_lane_in in = { .memory = memory, .size = 10 };
+	struct gpc_incoming_copy in = { .memory = memory, .size = 10 };
 
 	open_lanes(fixture);
 	gpc_lanes_expect(fixture->session, &in);
@@ -390,7 +390,7 @@ TEST(lane_that_closes_ends_the_session_and_wakes_who_waits)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20];
-	struct gpc_lane_in in = { .memory = memory, .size = sizeof(memory) };
+	struct gpc_incoming_copy in = { .memory = memory, .size = sizeof(memory) };
 
 	open_lanes(fixture);
 	gpc_lanes_expect(fixture->session, &in);

@@ -51,6 +51,59 @@ UNIT_TEST(stream_is_idle_by_its_own_work)
 	end_idle(fixture);
 }
 
+#define ROUNDS 500
+
+/* One of the threads that destroy the same objects at the same time. */
+struct destroyer {
+	pthread_barrier_t *barrier;
+	const CUevent *events;
+	const CUstream *streams;
+	unsigned int destroyed;
+};
+
+static void *
+destroy_all(void *arg)
+{
+	struct destroyer *destroyer = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		(void)pthread_barrier_wait(destroyer->barrier);
+		destroyer->destroyed += gpc_cuEventDestroy_v2(destroyer->events[i]) == CUDA_SUCCESS;
+		destroyer->destroyed +=
+			gpc_cuStreamDestroy_v2(destroyer->streams[i]) == CUDA_SUCCESS;
+	}
+	return NULL;
+}
+
+UNIT_TEST(object_is_destroyed_by_one_of_two_threads)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent events[ROUNDS];
+	CUstream objects[ROUNDS];
+	pthread_barrier_t barrier;
+	struct destroyer destroyers[2];
+	pthread_t threads[2];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(gpc_cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING),
+				 CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamCreateWithPriority(&objects[i], CU_STREAM_DEFAULT, 0),
+				 CUDA_SUCCESS);
+	}
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+	for (int i = 0; i < 2; i++) {
+		destroyers[i] = (struct destroyer){ &barrier, events, objects, 0 };
+		assert_int_equal(pthread_create(&threads[i], NULL, destroy_all, &destroyers[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		(void)pthread_join(threads[i], NULL);
+	(void)pthread_barrier_destroy(&barrier);
+	assert_int_equal(destroyers[0].destroyed + destroyers[1].destroyed, 2 * ROUNDS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventDestroy_v2), ROUNDS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamDestroy_v2), ROUNDS);
+	end_idle(fixture);
+}
+
 static CUevent
 record_event(const struct gpc_stream *stream)
 {
@@ -133,7 +186,7 @@ UNIT_TEST(context_is_done_with_its_streams)
 	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 1);
 	/* A stream that is gone may have left work. */
 	assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-	give_work(gpc_handle_get(GPC_KIND_STREAM, stream));
+	give_work(gpc_handle_from_token(GPC_KIND_STREAM, stream));
 	assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
@@ -165,7 +218,7 @@ UNIT_TEST(new_stream_has_not_the_work_of_one_that_is_gone)
 		assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
 		assert_int_equal(gpc_cuStreamSynchronize(stream), CUDA_SUCCESS);
 		assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), i);
-		give_work(gpc_handle_get(GPC_KIND_STREAM, stream));
+		give_work(gpc_handle_from_token(GPC_KIND_STREAM, stream));
 		assert_int_equal(gpc_cuStreamSynchronize(stream), CUDA_SUCCESS);
 		assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
 	}

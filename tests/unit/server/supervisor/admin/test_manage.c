@@ -30,7 +30,7 @@ reload(void *arg, struct gpd_reload_report *reloaded)
 	snprintf(reloaded->error, sizeof(reloaded->error), "file:3: no");
 }
 
-static const struct gpd_manager_hooks hooks = { retire, reload };
+static const struct gpd_manager_callbacks hooks = { retire, reload };
 
 static int
 set_up(void **state)

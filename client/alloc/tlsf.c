@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/alloc/segregated_fit.h"
+#include "client/alloc/tlsf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ gpc_tlsf_init(struct gpc_tlsf *tlsf)
 void
 gpc_tlsf_fini(struct gpc_tlsf *tlsf)
 {
-	for (uint32_t i = 0; i < tlsf->region_room; i++)
+	for (uint32_t i = 0; i < tlsf->region_capacity; i++)
 		free(tlsf->regions[i]);
 	free(tlsf->regions);
 	memset(tlsf, 0, sizeof(*tlsf));
@@ -140,9 +140,9 @@ static int
 region_find_slot(struct gpc_tlsf *tlsf, uint32_t *region_p)
 {
 	struct gpc_tlsf_region **more;
-	uint32_t slot, room;
+	uint32_t slot, capacity;
 
-	for (slot = 0; slot < tlsf->region_room; slot++) {
+	for (slot = 0; slot < tlsf->region_capacity; slot++) {
 		if (!tlsf->regions[slot]) {
 			*region_p = slot;
 			return 0;
@@ -150,15 +150,15 @@ region_find_slot(struct gpc_tlsf *tlsf, uint32_t *region_p)
 	}
 	if (slot == GPC_TLSF_REGIONS)
 		return GP_E_RESOURCE;
-	room = slot ? slot * 2 : 8;
-	if (room > GPC_TLSF_REGIONS)
-		room = GPC_TLSF_REGIONS;
-	more = realloc(tlsf->regions, room * sizeof(struct gpc_tlsf_region *));
+	capacity = slot ? slot * 2 : 8;
+	if (capacity > GPC_TLSF_REGIONS)
+		capacity = GPC_TLSF_REGIONS;
+	more = realloc(tlsf->regions, capacity * sizeof(struct gpc_tlsf_region *));
 	if (!more)
 		return -ENOMEM;
-	memset(more + slot, 0, (room - slot) * sizeof(struct gpc_tlsf_region *));
+	memset(more + slot, 0, (capacity - slot) * sizeof(struct gpc_tlsf_region *));
 	tlsf->regions = more;
-	tlsf->region_room = room;
+	tlsf->region_capacity = capacity;
 	*region_p = slot;
 	return 0;
 }
@@ -307,7 +307,7 @@ gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place)
 {
 	uint32_t slot = gpc_tlsf_region(place), unit = gpc_tlsf_unit(place);
 	const struct gpc_tlsf_region *region =
-		slot < tlsf->region_room ? tlsf->regions[slot] : NULL;
+		slot < tlsf->region_capacity ? tlsf->regions[slot] : NULL;
 	uint32_t word = unit / 64, group = word / 64;
 	uint64_t bits;
 

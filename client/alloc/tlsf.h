@@ -13,8 +13,8 @@
  * Threads: no lock inside; the owner serializes all calls.
  * Units: lengths are units.
  */
-#ifndef GPC_SEGREGATED_FIT_H
-#define GPC_SEGREGATED_FIT_H
+#ifndef GPC_TLSF_H
+#define GPC_TLSF_H
 
 #include "base/status.h"
 
@@ -34,14 +34,15 @@
 
 struct gpc_tlsf_region;
 
-/* An allocator; its members are internal, except region_room and free_units, which may be read. */
+/* An allocator; its members are internal, except region_capacity and free_units, which may be read.
+ */
 struct gpc_tlsf {
 	uint32_t heads[GPC_TLSF_SIZE_CLASSES]; /* first free run of each size class */
 	/* bit per size class: it has free runs */
 	uint64_t filled[(GPC_TLSF_SIZE_CLASSES + 63) / 64];
-	/* by number of the region; NULL: unused; region_room is the number of elements */
+	/* by number of the region; NULL: unused; region_capacity is the number of elements */
 	struct gpc_tlsf_region **regions;
-	uint32_t region_room;
+	uint32_t region_capacity;
 	/* units of all free runs */
 	uint64_t free_units;
 };
@@ -113,4 +114,4 @@ gpc_tlsf_unit(uint32_t place)
 	return place & (GPC_TLSF_REGION_UNITS - 1);
 }
 
-#endif /* GPC_SEGREGATED_FIT_H */
+#endif /* GPC_TLSF_H */
