@@ -17,11 +17,11 @@ from wire import Closed, Session, launch_values, load, saxpy
 SUCCESS = 0
 MIB = 1 << 20
 STALL_MS = 1000
-# Of the neighbour between two rounds: it shall be at work all the while, and not keep the machine busy.
+# The neighbor's pause between two rounds: it must run all the time, but not keep the machine busy.
 PAUSE_SECONDS = 0.02
-# What the supervisor's memory may grow by, whatever clients do: connections under way, and what the
-# allocator (or a sanitizer's) keeps.
-GROWTH_KIB = 24 << 10  # the stacks that the C library keeps for threads to come among it
+# The most that the supervisor's memory may grow by: open connections, memory that the allocator (or a
+# sanitizer's) does not return, and the stacks that the C library caches for later threads.
+GROWTH_KIB = 24 << 10
 
 
 class Target(Configured):
@@ -34,7 +34,7 @@ class Target(Configured):
         self.admin = os.path.join(self.files, "admin.sock")
         super().__init__("", "--listen", f"unix://{self.local}", "--listen", "tls://127.0.0.1:0", *certificates.daemon(),
                          "--admin-socket", self.admin,
-                         # What is freed shall be seen to be: a sanitizer keeps it for a while.
+                         # A sanitizer keeps freed memory for a while: that must not count as growth.
                          env={"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=4"})
         self.tls_address = re.search(r"^listening on (tls://\S+)$", read_file(self.out_path), re.M)[1]
         self.tls_port = int(self.tls_address.rsplit(":", 1)[1])
@@ -79,7 +79,7 @@ class Neighbour:
                     self.work_once(session, chance)
                     if self.over.wait(PAUSE_SECONDS):
                         break
-                require(session.copy_out(session.base, MIB) == (SUCCESS, kept), "what was written first has changed")
+                require(session.copy_out(session.base, MIB) == (SUCCESS, kept), "the data that was written first has changed")
                 require(session.errors() == [], f"errors: {session.errors()}")
         except (Failed, Closed, OSError) as error:
             self.problem = f"round {self.rounds}: {error}"
@@ -106,7 +106,7 @@ class Neighbour:
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
         self.programs = [self.start_program(scheme) for scheme in self.target.remotes]
-        # What the case does to those that begin, by many connections, shall not be done to them.
+        # The case may open many connections: the programs must be connected before.
         self.target.wait_for_log(r"session \d+ \(.*\): open from", count=1 + len(self.programs))
         return self
 
@@ -129,13 +129,13 @@ def endings(target):
     return dict(re.findall(r"gpupoold\[\d+\]: \w+: session (\d+) \(.*\): closed: (.*?);", target.log(), re.M))
 
 
-def endings_of(target, session):
-    """The lines that tell how it ended."""
+def find_ending_lines(target, session):
+    """The log lines that report the session's end."""
     return [line for line in target.log().splitlines() if f": session {session} (" in line and "): closed: " in line]
 
 
 def expect_one_ending(target, session, reason=r".*"):
-    lines = wait_until(f"the log says how session {session} ended", lambda: endings_of(target, session), 60)
+    lines = wait_until(f"the log reports the end of session {session}", lambda: find_ending_lines(target, session), 60)
     require(len(lines) == 1, f"not one line of session {session}: {lines}")
     found = re.search(r"\): closed: (.*?);", lines[0])
     require(found and re.match(reason, found[1]), f"expected {reason!r}: {lines}")
@@ -145,8 +145,8 @@ certificates = None
 
 
 class Attacked:
-    """A daemon for one case, for it says no more than so much of one address in its log; with the
-    neighbour at work.  Behind the case it serves, and has as much open and in use as before."""
+    """A daemon for one case, as the log lines of one address are limited, with the neighbor running.
+    After the case the daemon must serve, with as many descriptors and as much memory as before."""
 
     def __enter__(self):
         self.target = Target(certificates)

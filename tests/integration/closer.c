@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * closer FOLDER BYTES KIND...: a program that closes all descriptors, as daemons do, in the middle
- * of its use of CUDA, and gives their numbers to "files", "eventfds" or connected "sockets" of its
- * own, or to "nothing". In a child for each, and a line for each says how copies of so many bytes
- * there and back and a call that waits end, and how much of what is the program's was written to or
- * read from, or was closed when it forked.
+ * of its use of CUDA, and then opens "files", "eventfds" or connected "sockets" of its own at their
+ * numbers, or "nothing". A child for each KIND prints a line: the results of copies of BYTES bytes
+ * in both directions and of a synchronization, the number of the program's own descriptors that
+ * were written to, read from or closed, and the same number in a child of fork().
  */
 #include <cuda.h>
 #include <errno.h>
@@ -25,21 +25,21 @@
 #define SIZE ((size_t)4 << 20)
 #define NUMBERS 1024
 #define OWN 64
-/* An emulated machine may take its time, but what waits in vain takes more. */
+/* An emulated machine may be slow, but a call that waits for a lost connection takes longer. */
 #define SECONDS 5
 #define CPU_SECONDS 3
-/* Who has not come back by then does not. */
+/* A call that has not returned after this time hangs. */
 #define SECONDS_MAX 20
-/* The library's threads look for more for less than this, and sleep then. */
-#define QUIET_US 200000
+/* Longer than the library's idle threads poll before they sleep. */
+#define IDLE_US 200000
 
 static const char words[] = "from one end to the other";
 
 static char memory[SIZE];
 static int own[OWN], others[OWN]; /* the other ends of sockets */
 
-/* Who closes the descriptors of threads that are at work races with these: that is the test.  What
- * the thread sanitizer asks at its start. */
+/* The thread sanitizer calls this at its start. Closing the descriptors of running threads is a
+ * race with them: that is the test. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *
@@ -106,7 +106,7 @@ open_one(const char *kind, const char *folder, int number)
 	return open_sockets(number);
 }
 
-/* Whether anything but the words is there to be read, or somebody has ended it. */
+/* Whether the socket has other data to read than the words, or was shut down. */
 static int
 is_touched_socket(int fd)
 {
@@ -144,7 +144,7 @@ count_touched(const char *kind)
 	return count;
 }
 
-/* In a child whatever the library has of its parent's is given up. */
+/* The library closes its parent's connections in a child of fork(). */
 static int
 count_touched_in_child(const char *kind)
 {
@@ -171,16 +171,16 @@ close_all(const char *kind, const char *folder, size_t size)
 	require(cuMemcpyHtoD(device, memory, SIZE), "cuMemcpyHtoD");
 	require(cuMemcpyDtoH(memory, device, SIZE), "cuMemcpyDtoH");
 	(void)alarm(SECONDS_MAX);
-	/* Between a look at whose a descriptor is and the use of it there is a gap, so who takes it
-	 * from a thread of the library's that is at work may meet that. */
-	(void)usleep(QUIET_US);
+	/* The library checks the owner of a descriptor and then uses it. A descriptor that is
+	 * replaced between the two would be touched, so wait until the threads are idle. */
+	(void)usleep(IDLE_US);
 	for (int fd = 3; fd < NUMBERS; fd++)
 		(void)close(fd);
 	for (int i = 0; i < OWN && strcmp(kind, "nothing") != 0; i++)
 		own[i] = open_one(kind, folder, i);
 	begin = now();
 	processor = processor_time();
-	/* A few bytes to the device are posted: they cannot tell. */
+	/* A small copy to the device is posted and cannot return an error, so it is second. */
 	results[0] = size < POSTED ? cuMemcpyDtoH(memory, device, size)
 				   : cuMemcpyHtoD(device, memory, size);
 	results[1] = size < POSTED ? cuMemcpyHtoD(device, memory, size)

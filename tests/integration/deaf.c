@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deaf HOST: a peer that takes nothing, over RDMA, against a listener of the transport in the same
- * process.  It connects without our library, names memory for bulk, and posts no receives, so
- * whatever is sent to it is tried again by the device.  Prints what becomes of it when it asks for
- * endless retries, when the sender has a time limit, and when the sender's connection is shut down.
+ * deaf HOST: a peer that receives nothing over RDMA, against a listener of the transport in the
+ * same process.  It connects without our library, announces memory for bulk, and posts no receives,
+ * so the device retries each send.  Prints the result when the peer asks for endless retries, when
+ * the sender has a time limit, and when the sender's connection is shut down.
  */
 #include "transport/transport.h"
 
@@ -174,7 +174,7 @@ release(struct peer *peer)
 	rdma_destroy_event_channel(peer->events);
 }
 
-/* The bulk of a message goes where the peer has room; what says so is never taken. */
+/* The bulk is written to the peer's memory; the message that announces it is never received. */
 static void
 send_to(struct peer *peer, struct gp_listener *listener, bool limited)
 {

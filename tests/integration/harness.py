@@ -30,13 +30,13 @@ SOFTWARE = DRIVER != ""
 PATIENCE = int(os.environ.get("GP_PATIENCE", 120 if SANITIZED else 60))
 # Of the sanitizers and of assert(); a kernel's assert() has other quotes.
 REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion `[^`\n]*' failed")
-# The thread sanitizer waits at the end of each process for what others still do: a second, if not told.
+# The thread sanitizer waits at the end of each process for the other threads: a second, unless set.
 THREADS_END = "atexit_sleep_ms=100"
 # Threads that a driver starts when they are first needed, and keeps.
 DRIVER_THREADS = (os.cpu_count() or 1) + 2
-# Descriptors, likewise: NVIDIA's opens its device once more, with an eventfd, when it is first asked for some things.
+# Descriptors, likewise: NVIDIA's driver opens its device once more, with an eventfd, at the first of some calls.
 DRIVER_DESCRIPTORS = 2 if os.path.exists("/dev/nvidiactl") else 0
-# What of the caller's environment programs and daemons get to see.
+# Variables of the caller's environment that programs and daemons get.
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR", "QEMU_LD_PREFIX")
 
 
@@ -54,7 +54,7 @@ def hide_machine():
         # CLONE_NEWNS.
         if libc.unshare(0x20000):
             return False
-        # MS_REC | MS_PRIVATE: what is mounted below stays here. It fails where the root is no mount point.
+        # MS_REC | MS_PRIVATE: later mounts stay in this namespace. It fails if the root is not a mount point.
         if libc.mount(None, b"/", None, 0x44000, None):
             libc.setns(before, 0x20000)
             return False
@@ -306,7 +306,7 @@ class Daemon:
                                             start_new_session=True)
         self.pid = self.process.pid
         try:
-            self.address = wait_until("the daemon says where it listens", self.find_address, PATIENCE)
+            self.address = wait_until("the daemon prints its address", self.find_address, PATIENCE)
             self.port = int(self.address.rsplit(":", 1)[1])
             self.idle, self.described = self.usage(), self.describe()
         except BaseException:
@@ -333,22 +333,22 @@ class Daemon:
 
     def take_idle(self):
         """Waits until the sessions so far have ended; their descriptors and threads define idle from here on."""
-        def is_quiet():
+        def has_settled():
             opened, closed = (len(re.findall(rf"session \d+ .*: {what}", self.log())) for what in ("open from", "closed:"))
             seen, self.idle, self.described = self.idle, self.usage(), self.describe()
             return opened == closed and seen == self.idle
 
-        # What a session had is given back about when its end is told.
-        wait_until("the daemon is idle", is_quiet, 10, each=0.3)
+        # A session's resources are freed at about the time that its end is logged.
+        wait_until("the daemon is idle", has_settled, 10, each=0.3)
 
     def describe(self):
         """One line for each descriptor and thread."""
         lines = []
         for pid in [self.pid, *self.workers()]:
-            for kind, say in (("task", lambda path: "thread " + read_file(f"{path}/comm").strip()), ("fd", os.readlink)):
+            for kind, describe in (("task", lambda path: "thread " + read_file(f"{path}/comm").strip()), ("fd", os.readlink)):
                 for number in sorted(os.listdir(f"/proc/{pid}/{kind}"), key=int):
                     try:
-                        lines.append(f"{pid} {number} {say(f'/proc/{pid}/{kind}/{number}')}")
+                        lines.append(f"{pid} {number} {describe(f'/proc/{pid}/{kind}/{number}')}")
                     except OSError:
                         pass
         return lines

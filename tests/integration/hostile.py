@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemon for peers that violate protocol/wire.md. Their session ends with a reason in the log, or the call fails if
-the protocol says so. The daemon, its worker and a running neighbor program are not affected."""
+the protocol requires that. The daemon, its worker and a running neighbor program are not affected."""
 import re
 import socket
 
@@ -38,15 +38,15 @@ def expect_closed(conn, seconds=60):
 
 
 class Host(Daemon):
-    """A daemon that is to serve on, whoever comes."""
+    """A daemon that must remain in service."""
 
     def neighbour(self):
         return Neighbour(self)
 
     def expect_ended(self, session, reason):
-        """The session's lane is closed, and the log says why."""
+        """The session's lane is closed, and the log has the reason."""
         expect_closed(session.lane)
-        wait_until(f"the log says {reason!r} of session {session.id}",
+        wait_until(f"the log has {reason!r} for session {session.id}",
                    lambda: re.search(rf"session {session.id} \(.*: {reason}", self.log()), 10)
         session.close()
 
@@ -63,8 +63,8 @@ class Host(Daemon):
         self.expect_ended(session, reason)
 
     def check_unharmed(self, ended=0):
-        """It serves, has not lost its worker, and has said of so many sessions at least how they ended."""
+        """It serves, has not lost its worker, and has logged the end of at least this number of sessions."""
         self.check_works()
         require("lost its GPU" not in self.log() and "killed" not in self.log(), "a worker was lost")
         lines = re.findall(r"gpupoold\[\d+\]: \w+: session \d+ \(.*\): closed: .*$", self.log(), re.M)
-        require(len(lines) >= ended, f"the log says of {len(lines)} sessions how they ended")
+        require(len(lines) >= ended, f"the log has the end of {len(lines)} sessions only")

@@ -18,7 +18,7 @@ import suites
 
 
 def run_all(parts, limit, folder):
-    """Outcomes, and what was said."""
+    """Outcomes, and the text on standard output."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
         outcomes = acceptance.run_parts(parts, limit, folder)
     return outcomes, said.getvalue()
@@ -45,7 +45,7 @@ def _():
         require(names == ["bad.log", "endless.log", "good.log", "last.log", "result"], f"{names}")
 
 
-@case("what there is no time for is not run, and that is no success")
+@case("parts for which no time is left are not run, and do not count as passed")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-parts-") as folder:
         outcomes, _ = run_all({"first": shell("true"), "second": shell("true")}, 5, folder)

@@ -11,7 +11,7 @@ import sys
 from harness import SANITIZER, PATIENCE, Certificates, Daemon, Encrypted, case, main, read_file, require
 
 EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
-# Calls that do not travel yet; the program says so with its own words and status.
+# Programs with calls that are not remoted yet, and the message and status that they report this with.
 NOT_REMOTED = {}
 # Their output depends on the device.
 SHAPES = {

@@ -32,7 +32,7 @@ def environment():
 
 
 def bench(*args, script="bench.py", status=0):
-    """What it prints, or says of what is wrong."""
+    """Its standard output, or its standard error if it fails as expected."""
     env = environment()
     result = subprocess.run([sys.executable, os.path.join(FOLDER, script), *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
     require(result.returncode == status, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
@@ -73,7 +73,7 @@ def _():
         require((found["limit"] is not None) == limited, f"{found}")
 
 
-@case("what one tenant's attack costs another tenant is measured, however much it is")
+@case("the cost of one tenant's attack for another tenant is measured, even above the limit")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
@@ -101,7 +101,7 @@ def _():
     require((result.returncode, result.stdout) == (1, "tcp /bin/false: 0 of 1\n    1x status 1: no output\n"), f"{result}")
 
 
-@case("what idle sessions cost is measured, and many clients that begin together")
+@case("the cost of idle sessions and of many clients that start together is measured")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
@@ -131,7 +131,7 @@ def _():
 
 
 class Programs:
-    """What bench_torch.py asks for, with programs that say what one of PyTorch would."""
+    """The interface that bench_torch.py needs, with programs that print the lines of PyTorch programs."""
 
     def __init__(self, work):
         self.work = work
@@ -140,18 +140,18 @@ class Programs:
         return {**os.environ, "SIDE": str(side)}
 
 
-def say(text):
-    """A program that is ready, and answers each line with what this makes of its number; SIDE is its side."""
+def make_program(text):
+    """A program that prints "ready" and runs this statement for each input line, number n; SIDE is its side."""
     return [sys.executable, "-uc", f"import os, sys, time\nprint('ready')\nside = os.environ['SIDE']\n"
                                    f"for n, line in enumerate(sys.stdin):\n    {text}"]
 
 
-@case("one program of PyTorch lives through all turns of its side, and one that fails is told of")
+@case("one program of PyTorch runs through all turns of its side, and a failure is reported")
 def _():
     commands = {
-        "torch_conv_step": say("print('torch_conv_step', 10 + n + (side == 'far'), 'ms')"),
-        "torch_bf16_step": say("sys.exit('no GPU' if side == 'far' else None) if n else print('torch_bf16_step 5 ms')"),
-        "generate_token": say("time.sleep(60)"),
+        "torch_conv_step": make_program("print('torch_conv_step', 10 + n + (side == 'far'), 'ms')"),
+        "torch_bf16_step": make_program("sys.exit('no GPU' if side == 'far' else None) if n else print('torch_bf16_step 5 ms')"),
+        "generate_token": make_program("time.sleep(60)"),
     }
     bench_torch.command = lambda name, what: commands[name]
     with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
@@ -183,7 +183,7 @@ def fails(server, text):
     except bench_sides.Failed as failed:
         require(text in str(failed), f"expected {text!r}: {failed}")
         return
-    require(False, f"it says {figures}")
+    require(False, f"no failure: {figures}")
 
 
 @case("a measurement has as many steps as fit, none of them the first")
@@ -243,7 +243,7 @@ def _():
             require(len(found) == circles, f"{path}: {len(found)} points, not {circles}")
 
 
-@case("what host memory costs is measured over a network and a local socket, a line and its JSON each")
+@case("the cost of host memory is measured over a network and a local socket, each as a line and as JSON")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and more address space than the sanitizer leaves")
@@ -258,7 +258,7 @@ def _():
         require(all(f"{name} ({side}): " in said for side in sides), f"no line for {name}: {said}")
 
 
-@case("behind which call of a neighbour's launches are slow is told for each size of pieces")
+@case("the longest launch after each of a neighbor's calls is reported for each size of pieces")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and more address space than the sanitizer leaves")

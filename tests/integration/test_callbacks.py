@@ -11,13 +11,13 @@ CLIENTS = 8
 EACH = 400 if SANITIZED else 2000
 # The thread sanitizer leaves room for few windows.
 STUCK = 3 if SANITIZER == "thread" else 12
-# The machine may be busy: what must not be is a second, the length of the function's sleep.
+# The machine may be busy: only a delay of a second, the function's sleep, is an error.
 BOUND_MS = 500
 
 daemon = None
 
 
-def worst_of(result, pattern):
+def parse_worst(result, pattern):
     found = re.search(pattern, result.out)
     require(found, f"no figure: {result}")
     return float(found[1])
@@ -38,7 +38,7 @@ def delays():
     other = daemon.run("callbacks", "beat", "1000").expect(err="")
     own = sleeper.finish().expect(err="")
     daemon.settle()
-    return worst_of(other, r"worst ([\d.]+) ms"), worst_of(own, r"own worst ([\d.]+) ms")
+    return parse_worst(other, r"worst ([\d.]+) ms"), parse_worst(own, r"own worst ([\d.]+) ms")
 
 
 @case("a function that sleeps for a second delays neither another client nor its own other streams")
@@ -53,7 +53,7 @@ def _():
 for what, text in (("inside", "CUDA calls from inside a function are not permitted"),
                    ("destroyed", "a destroyed stream's functions still have their turn"),
                    ("reset", "a context that is reset still has its functions run"),
-                   ("flood", "more than may be kept behind a function is sent later")):
+                   ("flood", "calls beyond the limit of the queue after a function are sent later")):
     @case(text)
     def _(what=what):
         daemon.run("callbacks", what, "150").expect(out="callbacks: ok\n", err="")
@@ -72,7 +72,7 @@ def _():
     require(daemon.workers() == workers, "the worker was replaced")
 
 
-@case("clients whose functions never return keep nobody else from the GPU")
+@case("clients whose functions never return do not keep other clients from the GPU")
 def _():
     stuck = [daemon.start("callbacks", "killed") for _ in range(STUCK)]
     for client in stuck:
@@ -112,7 +112,7 @@ def _():
     daemon.settle()
 
 
-@case("behind a kernel that faults functions are not called, and callbacks are told of it")
+@case("after a kernel that faults functions are not called, and callbacks get the error")
 def _():
     with Daemon() as own:
         result = own.run("callbacks", "error").expect(out="callbacks: ok\n")

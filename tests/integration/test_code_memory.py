@@ -19,7 +19,7 @@ IN_A_PROCESS = field(13, field(4, 2))
 TENANTS = "[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n"
 
 
-def of(tenant):
+def tenant_field(tenant):
     return field(14, tenant)
 
 
@@ -46,7 +46,7 @@ def repeated(begin, size):
     return b"".join(out)
 
 
-def packed_of(begin, size, kind=2, sm=37):
+def pack_entry(begin, size, kind=2, sm=37):
     """A fatbin's entry of compressed code that begins so: machine code, or of another kind."""
     payload = repeated(begin, size)
     stored, payload = len(payload), payload + bytes(-len(payload) % 8)
@@ -58,20 +58,20 @@ def packed_of(begin, size, kind=2, sm=37):
 def packed_text(size, number):
     """A fatbin of one kernel in PTX, which is followed by zeros when it is unpacked."""
     text = b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k%d() {\nret;\n}\n" % number
-    entry = packed_of(text, size, 1, 80)
+    entry = pack_entry(text, size, 1, 80)
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry
 
 
 def with_saxpy(entry):
-    """An image with the entry behind those of saxpy."""
+    """An image with the entry after those of saxpy."""
     with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
         fatbin = file.read()
     begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
     return flat_image(fatbin[:8] + struct.pack("<Q", length + len(entry)) + fatbin[16:begin + length] + entry)
 
 
-def image_of(size, number):
-    """saxpy, and besides machine code for an architecture that nobody has."""
+def make_image(size, number):
+    """saxpy, and machine code for an architecture that no GPU has."""
     with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
         fatbin = file.read()
     begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
@@ -90,7 +90,7 @@ def loads(session, name, image):
     return result == SUCCESS
 
 
-def sessions_of(daemon, count, **more):
+def open_sessions(daemon, count, **more):
     sessions = [Session(daemon.port, **more) for _ in range(count)]
     for session in sessions:
         session.create_context()
@@ -100,21 +100,21 @@ def sessions_of(daemon, count, **more):
 @case("each tenant has a part of the machine's memory for device code, in all its sessions and workers")
 def _():
     with Configured(TENANTS) as daemon:
-        alone = sessions_of(daemon, 2, more=of("a") + IN_A_PROCESS)
-        shared, = sessions_of(daemon, 1, more=of("a"))
-        require(loads(alone[0], 1, image_of(40 * MIB, 1)) and loads(alone[0], 2, image_of(40 * MIB, 2)), "there is room")
+        alone = open_sessions(daemon, 2, more=tenant_field("a") + IN_A_PROCESS)
+        shared, = open_sessions(daemon, 1, more=tenant_field("a"))
+        require(loads(alone[0], 1, make_image(40 * MIB, 1)) and loads(alone[0], 2, make_image(40 * MIB, 2)), "there is room")
         for session in alone[1], shared:
-            require(not loads(session, 1, image_of(40 * MIB, 3)), "more than the tenant may have")
+            require(not loads(session, 1, make_image(40 * MIB, 3)), "more than the tenant may have")
         daemon.wait_for_log(rf"session {shared.id} \(.*\): an image of 409\d\d KiB is refused: it has 0 of 0 KiB, "
                             r"its tenant 819\d\d of 102400 KiB \(code-memory\)")
-        # What one tenant has is in no other's way.
-        others = sessions_of(daemon, 1, more=of("b")) + sessions_of(daemon, 1)
+        # The images of one tenant do not count for another.
+        others = open_sessions(daemon, 1, more=tenant_field("b")) + open_sessions(daemon, 1)
         for session in others:
-            require(loads(session, 1, image_of(90 * MIB, 4)), "another tenant's programs are kept out")
-            require(not loads(session, 2, image_of(20 * MIB, 5)), "more than the tenant may have")
+            require(loads(session, 1, make_image(90 * MIB, 4)), "another tenant's programs are kept out")
+            require(not loads(session, 2, make_image(20 * MIB, 5)), "more than the tenant may have")
         daemon.check_works()
-        # What is there for one is there for others, and counts for them.
-        result, _ = load(shared, 3, image_of(40 * MIB, 1), bulk=False)
+        # An image of one session is available to others of its tenant, and counts for them.
+        result, _ = load(shared, 3, make_image(40 * MIB, 1), bulk=False)
         require(result == OUT_OF_MEMORY, f"it does not count: {result}")
         # A process that is killed takes nothing along.
         os.kill(max(daemon.workers()), 9)
@@ -122,35 +122,35 @@ def _():
         for session in alone:
             session.close()
         wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 60)
-        wait_until("what the others had is there", lambda: loads(shared, 4, image_of(90 * MIB, 8)), 60)
+        wait_until("the memory of the other sessions is available", lambda: loads(shared, 4, make_image(90 * MIB, 8)), 60)
         for session in shared, *others:
             session.close()
 
 
-@case("what a session only says that it will load is in no other tenant's way, and goes with it")
+@case("an image that a session only announces does not count for another tenant, and ends with the session")
 def _():
     with Configured(TENANTS) as daemon:
-        boasts, asks = sessions_of(daemon, 2, more=of("a"))
-        neighbour, = sessions_of(daemon, 1, more=of("b"))
+        boasts, asks = open_sessions(daemon, 2, more=tenant_field("a"))
+        neighbour, = open_sessions(daemon, 1, more=tenant_field("b"))
         # It asks and sends nothing: there are no such images.
         for number in range(50):
             result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
             require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
-        require(loads(boasts, 2, image_of(30 * MIB, 1)), "what was only asked for is in the way")
+        require(loads(boasts, 2, make_image(30 * MIB, 1)), "images that were only announced count")
         # And this one sends no more than the beginning.
         values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 60 * MIB, "options": b""}
         said = record("gpImageLoad", values, 1, 1, BULK)
         boasts.lane.send(struct.pack("<II", len(said), 60 * MIB) + said + bytes(1000))
-        wait_until("it counts", lambda: not loads(asks, 3, image_of(11 * MIB, 2)) or asks.post("gpImageUnload", {"image": 3}), 60)
-        require(loads(neighbour, 1, image_of(90 * MIB, 3)), "another tenant's programs are kept out")
+        wait_until("it counts", lambda: not loads(asks, 3, make_image(11 * MIB, 2)) or asks.post("gpImageUnload", {"image": 3}), 60)
+        require(loads(neighbour, 1, make_image(90 * MIB, 3)), "another tenant's programs are kept out")
         boasts.lane.close()
-        wait_until("it has gone with its session", lambda: loads(asks, 4, image_of(90 * MIB, 4)), 60)
+        wait_until("it has gone with its session", lambda: loads(asks, 4, make_image(90 * MIB, 4)), 60)
         for session in neighbour, asks:
             session.close()
 
 
 def at_once(function, sessions):
-    """What it gives for each of them, which do it together."""
+    """Results of the function for each session, called at the same time."""
     results = [None] * len(sessions)
 
     def run(n):
@@ -164,42 +164,42 @@ def at_once(function, sessions):
     return results
 
 
-@case("what a session has unloaded goes for what is loaded next")
+@case("unloaded images are dropped when a load needs their memory")
 def _():
     with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
-        alone, = sessions_of(daemon, 1, more=IN_A_PROCESS)
-        stays, greedy = sessions_of(daemon, 2)
+        alone, = open_sessions(daemon, 1, more=IN_A_PROCESS)
+        stays, greedy = open_sessions(daemon, 2)
         for number in range(12):
-            require(loads(greedy, 10 + number, image_of(31 * MIB, number)), f"image {number} of a session that has none")
+            require(loads(greedy, 10 + number, make_image(31 * MIB, number)), f"image {number} of a session that has none")
             greedy.post("gpImageUnload", {"image": 10 + number})
-        require(loads(greedy, 1, image_of(90 * MIB, 20)), "the session has no room for one image")
+        require(loads(greedy, 1, make_image(90 * MIB, 20)), "the session has no room for one image")
         greedy.post("gpImageUnload", {"image": 1})
-        require(loads(greedy, 2, image_of(91 * MIB, 24)), "the session has no room for the next")
+        require(loads(greedy, 2, make_image(91 * MIB, 24)), "the session has no room for the next")
         greedy.close()
         for number, session in enumerate((stays, alone)):
-            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(45 * MIB, 30 + number)), 60)
+            wait_until("the memory of the ended session is available to others", lambda: loads(session, 2, make_image(45 * MIB, 30 + number)), 60)
         for session in stays, alone:
             session.close()
 
 
-@case("a limit that is another one holds for what is loaded next, and a tenant may have one of its own")
+@case("a changed limit applies to later loads, and a tenant may have a limit of its own")
 def _():
     with Configured("[daemon]\ncode-memory = 1G\n[tenant a]\n") as daemon:
-        session, = sessions_of(daemon, 1, more=of("a"))
-        require(loads(session, 1, image_of(60 * MIB, 1)), "there is room")
+        session, = open_sessions(daemon, 1, more=tenant_field("a"))
+        require(loads(session, 1, make_image(60 * MIB, 1)), "there is room")
         daemon.reload("[daemon]\ncode-memory = 100M\n[tenant a]\n")
-        require(not loads(session, 2, image_of(10 * MIB, 2)), "more than the tenant may have")
+        require(not loads(session, 2, make_image(10 * MIB, 2)), "more than the tenant may have")
         daemon.reload("[daemon]\ncode-memory = 100M\n[tenant a]\ncode-memory = 75M\n")
-        require(loads(session, 2, image_of(10 * MIB, 2)), "the tenant has not its own part")
-        require(not loads(session, 3, image_of(10 * MIB, 3)), "more than the tenant may have")
+        require(loads(session, 2, make_image(10 * MIB, 2)), "the tenant has not its own part")
+        require(not loads(session, 3, make_image(10 * MIB, 3)), "more than the tenant may have")
         session.close()
 
 
 @case("of sessions that load at once as many get their code as there is room for")
 def _():
     with Configured("[daemon]\ncode-memory = 200M\n") as daemon:
-        sessions = sessions_of(daemon, 2) + sessions_of(daemon, 2, more=IN_A_PROCESS)
-        images = [image_of(60 * MIB, n) for n in range(len(sessions))]
+        sessions = open_sessions(daemon, 2) + open_sessions(daemon, 2, more=IN_A_PROCESS)
+        images = [make_image(60 * MIB, n) for n in range(len(sessions))]
         for number in range(1, 4):
             got = at_once(lambda session, n, number=number: loads(session, number, images[n]), sessions)
             require(sum(got) == 3, f"{got} got their code, of three for whom there is room")
@@ -207,12 +207,12 @@ def _():
                 if mine:
                     session.post("gpImageUnload", {"image": number})
                     session.ask("gpFence")
-            images = [image_of(60 * MIB, 10 * number + n) for n in range(len(sessions))]
+            images = [make_image(60 * MIB, 10 * number + n) for n in range(len(sessions))]
         for session in sessions:
             session.close()
 
 
-@case("sessions that load the same code at once have it sent once, unless who is to send it does not")
+@case("code that sessions load at the same time is sent once, unless the sender does not send it")
 def _():
     with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
         def get(session, image, number):
@@ -223,29 +223,29 @@ def _():
                 require(loads(session, number, image), "there is no room for it")
             return reply["missing"]
 
-        sessions = sessions_of(daemon, 4)
-        image = image_of(20 * MIB, 1)
+        sessions = open_sessions(daemon, 4)
+        image = make_image(20 * MIB, 1)
         sent = at_once(lambda session, _n: get(session, image, 1), sessions)
         require(sum(sent) == 1, f"{sent} have sent it")
         for session in sessions:
             session.post("gpImageUnload", {"image": 1})
             session.ask("gpFence")
         # Each that waits does so for two seconds, and in all for ten.
-        image = image_of(5 * MIB, 2)
+        image = make_image(5 * MIB, 2)
         result, reply = load(sessions[0], 2, image, bulk=False)
         require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
         begin = time.monotonic()
-        require(get(sessions[1], image, 2) == 1, "nobody has sent it")
+        require(get(sessions[1], image, 2) == 1, "no session has sent it")
         require(1.5 < time.monotonic() - begin < 20, f"that took {time.monotonic() - begin:.1f} s")
-        require(get(sessions[0], image, 2) == 0, "it is not there for who said first that it would send it")
-        # Who leaves sends nothing, and nobody waits for that.
-        image = image_of(1 * MIB, 3)
+        require(get(sessions[0], image, 2) == 0, "it is missing for the session that announced it first")
+        # A session that ends sends nothing, and no other session waits for it.
+        image = make_image(1 * MIB, 3)
         result, reply = load(sessions[2], 3, image, bulk=False)
         require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
         sessions.pop(2).close()
         begin = time.monotonic()
-        require(get(sessions[0], image, 3) == 1, "nobody has sent it")
-        require(time.monotonic() - begin < 1.5, "it has waited for who is gone")
+        require(get(sessions[0], image, 3) == 1, "no session has sent it")
+        require(time.monotonic() - begin < 1.5, "it has waited for an ended session")
         for session in sessions:
             session.close()
 
@@ -258,19 +258,19 @@ def peak_kib(daemon):
 def _():
     size = (2 << 30) - MIB
     with Configured("[daemon]\ncode-memory = 6G\n[tenant a]\ncode-memory = 2M\n[tenant b]\ncode-memory = 4G\n") as daemon:
-        small, large = sessions_of(daemon, 3, more=of("a")), sessions_of(daemon, 2, more=of("b"))
+        small, large = open_sessions(daemon, 3, more=tenant_field("a")), open_sessions(daemon, 2, more=tenant_field("b"))
         before = peak_kib(daemon)
-        got = at_once(lambda session, n: load(session, 1, with_saxpy(packed_of(machine_code(4096, n), size)))[0], small)
+        got = at_once(lambda session, n: load(session, 1, with_saxpy(pack_entry(machine_code(4096, n), size)))[0], small)
         require(got == [OUT_OF_MEMORY] * len(small), f"more than the tenant may have: {got}")
         daemon.wait_for_log(r"compressed code is refused: unpacking it takes 2096128 KiB, more than is left of the tenant's code-memory")
-        got = at_once(lambda session, n: load(session, 1, with_saxpy(packed_of(bytes([n + 1] * 4096), size)))[0], large)
-        require(got == [INVALID_IMAGE] * len(large), f"what is not an ELF: {got}")
+        got = at_once(lambda session, n: load(session, 1, with_saxpy(pack_entry(bytes([n + 1] * 4096), size)))[0], large)
+        require(got == [INVALID_IMAGE] * len(large), f"code that is not an ELF: {got}")
         daemon.wait_for_log(r"an image is refused: its compressed code is not an ELF for a GPU")
         grown = peak_kib(daemon) - before
         require(grown < 1 << 20, f"that has taken {grown >> 10} MiB")
         # Nothing of it counts any more.
         for session in large:
-            require(loads(session, 2, with_saxpy(packed_of(machine_code(4096, 9), 20 * MIB))), "there is room")
+            require(loads(session, 2, with_saxpy(pack_entry(machine_code(4096, 9), 20 * MIB))), "there is room")
         for session in small + large:
             session.close()
 
@@ -278,17 +278,17 @@ def _():
 @case("sessions of a tenant that unpack code at once wait for each other, where the tenant has room for one")
 def _():
     with Configured("[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n") as daemon:
-        sessions = sessions_of(daemon, 4, more=of("a"))
-        got = at_once(lambda session, n: loads(session, 1, with_saxpy(packed_of(machine_code(4096, n), 60 * MIB))), sessions)
+        sessions = open_sessions(daemon, 4, more=tenant_field("a"))
+        got = at_once(lambda session, n: loads(session, 1, with_saxpy(pack_entry(machine_code(4096, n), 60 * MIB))), sessions)
         require(all(got), f"not all have got their code: {got}")
         for session in sessions:
             session.close()
 
 
-@case("what the driver unpacks counts as code for as long as it is loaded")
+@case("code that the driver unpacks counts while it is loaded")
 def _():
     with Configured("[daemon]\ncode-memory = 1G\n[tenant a]\ncode-memory = 64M\n") as daemon:
-        session, other = sessions_of(daemon, 2, more=of("a"))
+        session, other = open_sessions(daemon, 2, more=tenant_field("a"))
         before = peak_kib(daemon)
         for number in range(1, 9):
             require(not loads(session, number, flat_image(packed_text(256 * MIB, number))), "more than the tenant may have")
@@ -309,7 +309,7 @@ def _():
         require(not loads(other, 1, flat_image(packed_text(60 * MIB, 70))), "the linker's part does not count")
         session.post("gpLinkDrop", {"linker": 9})
         session.ask("gpFence")
-        # What nobody uses stays with the driver, up to 512 MiB.
+        # The driver keeps up to 512 MiB of unused images.
         for number in range(80, 120):
             require(loads(session, number, flat_image(packed_text(60 * MIB, number))), "it is not given back")
             session.post("gpImageUnload", {"image": number})
@@ -327,14 +327,14 @@ def _():
         return bool(reply["missing"])
 
     with Configured(TENANTS) as daemon:
-        image = image_of(MIB, 1)
-        (a, later), (b,) = sessions_of(daemon, 2, more=of("a")), sessions_of(daemon, 1, more=of("b"))
-        require(is_missing(a, 1, image), "nobody has sent it")
+        image = make_image(MIB, 1)
+        (a, later), (b,) = open_sessions(daemon, 2, more=tenant_field("a")), open_sessions(daemon, 1, more=tenant_field("b"))
+        require(is_missing(a, 1, image), "no session has sent it")
         require(loads(a, 1, image), "there is room")
         require(not is_missing(later, 1, image), "its tenant has sent it")
         require(is_missing(b, 1, image), "another tenant has sent it")
         b.close()
-        b, = sessions_of(daemon, 1, more=of("b"))
+        b, = open_sessions(daemon, 1, more=tenant_field("b"))
         require(is_missing(b, 1, image) and loads(b, 1, image), "there is room")
         require(not is_missing(b, 2, image), "its tenant has sent it")
         for session in a, later, b:
@@ -350,7 +350,7 @@ def _():
     if not SOFTWARE:
         raise Skip("needs the software device, whose compiler is our own")
     with Daemon() as daemon:
-        session, = sessions_of(daemon, 1)
+        session, = open_sessions(daemon, 1)
         for number, size in enumerate((1 << 32, (1 << 32) - 15, 1 << 33, (48 << 10) + 1), 1):
             result, _ = load(session, number, text(size))
             require(result == INVALID_PTX, f"{size} bytes: {result}")
@@ -369,9 +369,9 @@ def _():
         if subprocess.run([*mounts, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
             raise Skip("nothing can be mounted here")
         with Daemon(env={"GPUPOOL_CACHE_DIR": folder}, prefix=mounts) as daemon:
-            session, = sessions_of(daemon, 1)
+            session, = open_sessions(daemon, 1)
             for number in range(1, 41):
-                require(loads(session, number, image_of(2 * MIB, number)), "there is room")
+                require(loads(session, number, make_image(2 * MIB, number)), "there is room")
 
             def is_written():
                 tasks = [f"/proc/{pid}/task" for pid in daemon.workers()]

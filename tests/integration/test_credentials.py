@@ -18,7 +18,7 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Program, Skip, as_te
                      require, wait_until)
 from pool import Pool, ctl, share_with_other, token_of
 
-# What revoking a token may take, and a little more.
+# The longest time until a token's revocation takes effect, and a margin.
 SOON = 30 if SANITIZED else 3
 
 
@@ -42,7 +42,7 @@ def _():
             pool.other("vectoradd", remote=remote, GPUPOOL_TOKEN_FILE=path).finish().expect(out="vectoradd: ok\n", err="")
 
 
-@case("of each session that opens the log says whose it is, and by what it was let in")
+@case("the log line of a new session has its tenant and the credential that authenticated it")
 def _():
     with Pool(config="[tenant bob]\n") as pool:
         Program("vectoradd", (), pool.local).finish().expect()
@@ -80,7 +80,7 @@ def _():
         require("3 data lanes" in result.err, f"not three data lanes: {result}")
 
 
-@case("whatever a stranger says of himself, the log is printable ASCII, a line for each refusal")
+@case("the log is printable ASCII, with one line for each refusal, for any names that a client sends")
 def _():
     with Pool() as pool:
         said = wire.field(3, "h\u009b2J\u202egnihtemos\u2028x") + wire.field(4, b"u\xc2\x9d0;owned\xff\xfe\ngpupoold[1]: warning: y")
@@ -97,7 +97,7 @@ def _():
         require(log.count(b"\ngpupoold[1]") == 0, f"{log}")
 
 
-@case("a token says whose the session is, and a claim to be another's is refused")
+@case("a token determines the session's tenant, and a claim to another tenant is refused")
 def _():
     with Pool(config="[tenant bob]\nmemory = 64M\n") as pool:
         # A tenant of the configuration, and one that only the token names and that has the whole device.
@@ -138,7 +138,7 @@ def _():
         first.finish().expect()
 
 
-@case("wrong, revoked and expired tokens are refused, each with its line in the log, whoever shows them")
+@case("wrong, revoked and expired tokens are refused for each user, each with its line in the log")
 def _():
     with Pool("--metrics", "0") as pool:
         good, name = pool.create("alice")
@@ -174,7 +174,7 @@ def fetch_metrics(pool):
     return data.decode()
 
 
-@case("what is no token at all is refused, of any size that there can be, and says nothing of those that are")
+@case("a malformed token of any size is refused, and the reply reveals nothing about valid tokens")
 def _():
     with Pool() as pool:
         token = token_of(pool.create("alice")[0])
@@ -209,7 +209,7 @@ def _():
         result = ended.finish()
         require(time.monotonic() - begin < SOON, f"it took {time.monotonic() - begin:.1f} s")
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
-        require(result.err.count("the session ended with error 810: its token has been revoked\n") == 1, f"not told why: {result}")
+        require(result.err.count("the session ended with error 810: its token has been revoked\n") == 1, f"no reason: {result}")
         for program in (stays, own):
             program.finish().expect()
         pool.refused("the token has been revoked", rf"the token {name} has been revoked", GPUPOOL_TOKEN_FILE=first)
@@ -223,7 +223,7 @@ def _():
         program.wait_for_output("running")
         result = program.finish(3 + SOON + 10)
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
-        require(result.err.count("the session ended with error 810: its token has expired\n") == 1, f"not told why: {result}")
+        require(result.err.count("the session ended with error 810: its token has expired\n") == 1, f"no reason: {result}")
         pool.wait_for_log(r"session \d+ .*: its token has expired")
         # A GPU ends its kernel only with the worker.
         pool.wait_for_log(r"session 1 .*: closed: ")
@@ -236,7 +236,7 @@ def _():
         pool.wait_for_log(r"session 2 .*: closed: ")
 
 
-@case("a reload finds the tokens in another file; while that makes no sense nobody comes by a token")
+@case("a reload reads the tokens from another file; while that is malformed every token is refused")
 def _():
     with Pool(config="", tokens=False) as pool:
         pool.write_config(f"[daemon]\ntokens = {pool.tokens_path()}\n")
@@ -297,7 +297,7 @@ def _():
         pool.refused("the token has been revoked", "has been revoked", GPUPOOL_TOKEN_FILE=path)
 
 
-@case("a client says what is wrong with the file of its token, and asks no daemon")
+@case("a client reports what is wrong with its token file, without contacting a daemon")
 def _():
     with Pool() as pool:
         connections = pool.log().count("no session")
@@ -348,7 +348,7 @@ def _():
         require(before == {name: read_bytes(folder, name) for name in os.listdir(folder)}, "files have changed")
         ctl("cert", "init", "other", "--force", "--expires", "1d", *at)
         require(read_bytes(folder, "ca.pem") == before["ca.pem"] and read_bytes(folder, "ca.key") == before["ca.key"]
-                and read_bytes(folder, "server.pem") != before["server.pem"], "what was replaced")
+                and read_bytes(folder, "server.pem") != before["server.pem"], "the authority was replaced, or the certificate was not")
         # A certificate that cannot be written leaves the key of the one that is there.
         fits = {name: read_bytes(folder, name) for name in ("server.pem", "server.key")}
         os.mkdir(f"{folder}/server.pem.new")
@@ -363,7 +363,7 @@ def _():
         require(shown["hosts"] == "other" and shown["use"] == "daemon" and 0 < shown["expires"] - time.time() <= 86400
                 and shown["issuer"].startswith("gpupool authority of"), f"{shown}")
         require("alice" in ctl("cert", "show", f"{folder}/alice.pem"), "the client's")
-        # A token's file has the authority behind the token.
+        # A token's file contains the authority after the token.
         with open(f"{folder}/ca.pem", encoding="ascii") as file:
             require(ctl("token", "create", "alice", *at).endswith(file.read()), "no authority in the token's file")
         with open(f"{folder}/broken.pem", "w", encoding="ascii") as file:
@@ -379,18 +379,18 @@ def read_bytes(folder, name):
 
 
 def refused_by_ctl(text, *args):
-    """One line that says this, and status 1."""
+    """One line with this text, and status 1."""
     done = subprocess.run([os.environ["GP_CTL"], *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           env=base_environment(), timeout=PATIENCE, check=False)
     require(done.returncode == 1 and text in done.stderr and done.stderr.count("\n") == 1,
             f"{args}: expected {text!r}: {done}")
 
 
-@case("tokens are made, listed and revoked; what makes no sense is refused in one line")
+@case("tokens are created, listed and revoked; invalid arguments are refused in one line")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         at = ("-D", folder)
-        require(ctl("token", "list", "--format=json", *at) == "[]\n", "tokens of nobody")
+        require(ctl("token", "list", "--format=json", *at) == "[]\n", "a new folder has tokens")
         path = os.path.join(folder, "alice.token")
         ctl("token", "create", "alice", "--comment", "her laptop, \"old\"", "-o", path, *at)
         require(os.stat(path).st_mode & 0o777 == 0o600, "the mode of a token's file")
@@ -417,7 +417,7 @@ def _():
         require(here.returncode == 0 and here.stderr == "" and re.fullmatch(
             r"# Token of tenant -dave\. [^\n]*\ngpt_\w+\n", here.stdout) and not os.path.exists(f"{folder}/-"), f"{here}")
         require(json.loads(ctl("token", "list", "--format=json", *at))[-1]["tenant"] == "-dave", "not the tenant's")
-        # Nobody has got one that could not be written.
+        # A token that could not be written is revoked.
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run([os.environ["GP_CTL"], "token", "create", "carol", *at], stdout=full,
                                   stderr=subprocess.PIPE, text=True, env=base_environment(), timeout=PATIENCE,
@@ -438,7 +438,7 @@ IN_NETWORK = """
 ip link set lo up && ip addr add 10.99.99.1/32 dev lo || exit 77
 "$@"
 """
-# What runs there: a function of the file that is given, with the folder and a line of JSON for each result.
+# The program that runs there: it calls a function of the given file with the folder.
 STEPS = """
 import importlib.util, json, os, sys
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
@@ -450,7 +450,7 @@ getattr(steps, sys.argv[2])(sys.argv[3])
 
 
 def in_network(function, folder, user=None):
-    """Runs a function of this file in a network of its own; what it printed."""
+    """Runs a function of this file in a network of its own."""
     if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip") or not shutil.which("setpriv"):
         raise Skip("it takes root, unshare, ip and setpriv")
     wrap = []
@@ -475,7 +475,7 @@ def in_network(function, folder, user=None):
 
 
 class Remote:
-    """A daemon in such a network, and programs that come to it from what is no loopback address."""
+    """A daemon in such a network, and programs that connect to it from an address that is not loopback."""
 
     def __init__(self, folder, *args):
         self.log_path = os.path.join(folder, "log")
@@ -514,7 +514,7 @@ class Remote:
         self.process.stdout.close()
 
 
-def tell_in_clear(folder):
+def send_in_clear(folder):
     path = os.path.join(folder, "token")
     ctl("token", "create", "alice", "-D", folder, "-o", path)
     with Remote(folder, "--listen", "10.99.99.1:0", "--insecure", "--tokens", f"{folder}/tokens") as daemon:
@@ -534,7 +534,7 @@ def tell_in_clear(folder):
 @case("a token is not sent where others could read it, and one that was sent so is refused")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
-        in_network(tell_in_clear, folder)
+        in_network(send_in_clear, folder)
 
 
 def set_up_a_pool(folder):
@@ -544,7 +544,7 @@ def set_up_a_pool(folder):
     with Remote(folder, "--listen", "tls://0.0.0.0:4833") as daemon:
         require(daemon.address == "tls://10.99.99.1:4833", daemon.address)
         daemon.works(GPUPOOL_TOKEN_FILE=token)
-        # The same user, but from elsewhere for all that the daemon can tell.
+        # The same user, but for the daemon the connection is from another machine.
         authority = {"GPUPOOL_TLS_CA": f"{folder}/.config/gpupool/ca.pem"}
         daemon.refused("refused: credentials are required: a token", "refused: no credentials$", **authority)
         daemon.refused("refused: the credentials are not those of the tenant", 'not those of tenant "bob"',
@@ -553,7 +553,7 @@ def set_up_a_pool(folder):
         carol = {**authority, "GPUPOOL_TLS_CERT": f"{folder}/.config/gpupool/carol.pem",
                  "GPUPOOL_TLS_KEY": f"{folder}/.config/gpupool/carol.key"}
         daemon.refused("refused: the client certificate does not belong to a tenant", 'the certificate of "carol" does not belong to a tenant', **carol)
-        # With a token the certificate need not be anybody's.
+        # With a token the certificate need not belong to a tenant.
         daemon.works(GPUPOOL_TOKEN_FILE=token, **carol)
         program = Program("sleeper", ["-ms=60000"], daemon.address, env={"GPUPOOL_TOKEN_FILE": token, "GPUPOOL_LANES": "4"})
         program.wait_for_output("running")
@@ -562,7 +562,7 @@ def set_up_a_pool(folder):
         result = program.finish(SOON + 10)
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
         daemon.refused("refused: the token has been revoked", f"the token {name} has been revoked", GPUPOOL_TOKEN_FILE=token)
-        # Whoever asks for less than TLS gets nothing.
+        # A client without TLS is refused.
         daemon.refused("TLS", "refused: ", remote="tcp://10.99.99.1:4833")
 
 
@@ -593,7 +593,7 @@ def know_certificates(folder):
         result = Program("quota", (), daemon.address, env=as_client("dave")).finish().expect()
         require(result.out.startswith("device 64 MiB"), str(result))
         daemon.refused("refused: the client certificate does not belong to a tenant", 'certificate of "eve"', **as_client("eve"))
-        # Somebody else's from now on, which ends what it was let in for.
+        # The certificate now belongs to another tenant, which ends the session that it authenticated.
         programs = [Program("sleeper", ["-ms=5000"], daemon.address, env=as_client(name)) for name in ("dave", "carol")]
         for program in programs:
             program.wait_for_output("running")
@@ -625,7 +625,7 @@ def know_certificates(folder):
                                                  "GPUPOOL_TLS_KEY": f"{folder}/other/carol.key"})
 
 
-@case("a client certificate says whose the client is, by its name or by the configuration")
+@case("a client certificate determines the tenant, by its name or by the configuration")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         in_network(know_certificates, folder)

@@ -39,18 +39,18 @@ class Pool(Daemon):
             file.write(text)
 
     def ctl(self, *args, stdin=None, env=None):
-        """What gpupoolctl says; a string is its standard input."""
+        """The result of gpupoolctl; a string is its standard input."""
         return run_ctl("--socket", self.socket, *args, stdin=stdin, env=env)
 
-    def say(self, *args, **more):
+    def ctl_out(self, *args, **more):
         return self.ctl(*args, **more).expect(err="").out
 
     def rows(self, *args):
         """The same table from CSV and from JSON, which must agree, as dictionaries of strings."""
-        return read_rows(self.say(*args, "--format=csv"))
+        return read_rows(self.ctl_out(*args, "--format=csv"))
 
     def json(self, *args):
-        return json.loads(self.say(*args, "--format=json"))
+        return json.loads(self.ctl_out(*args, "--format=json"))
 
     def clients(self):
         return [row["id"] for row in self.rows("session", "list")]
@@ -84,7 +84,7 @@ def as_text(value):
 
 
 def check_formats(pool, *command):
-    """People's table has a line for each row; CSV and JSON say the same."""
+    """The table for people has a line for each row; CSV and JSON have the same values."""
     rows, values = pool.rows(*command), pool.json(*command)
     values = values if isinstance(values, list) else [values]
     require(len(rows) == len(values), f"{command}: {rows} and {values}")
@@ -95,17 +95,17 @@ def check_formats(pool, *command):
                 require(abs(float(row[key]) - value[key]) < 5, f"{command}: {key}: {row[key]} and {value[key]}")
             else:
                 require(row[key] == as_text(value[key]), f"{command}: {key}: {row[key]} and {value[key]}")
-    return rows, pool.say(*command)
+    return rows, pool.ctl_out(*command)
 
 
 def refused(result, text):
-    """One line, which says what was wrong, and status 1."""
+    """One line with this text, and status 1."""
     result.expect(status=1)
     require(result.err.startswith("gpupoolctl: ") and result.err.count("\n") == 1 and text in result.err,
             f"expected one line with {text!r}: {result}")
 
 
-@case("lists and reports say the same in all formats, of nobody and of clients that work")
+@case("lists and reports have the same values in all formats, without clients and with busy ones")
 def _():
     with Pool() as pool:
         rows, table = check_formats(pool, "session", "list")
@@ -116,7 +116,7 @@ def _():
         require(len(rows) == 1 and table.count("\n") == 2, f"one client: {table}")
         row = rows[0]
         require(row["program"] == "memhog" and int(row["pid"]) == client.process.pid and row["state"] == "running"
-                and row["host"] == socket.gethostname() and row["tenant"] == "default", f"who it is: {row}")
+                and row["host"] == socket.gethostname() and row["tenant"] == "default", f"client: {row}")
         require(64 * MIB <= int(row["memory_bytes"]) <= 72 * MIB and row["memory_limit_bytes"] == "", f"memory: {row}")
         require(re.search(r" 6[4-9]( | \.\d)?.*MiB ", table), f"a size for people: {table}")
         rows, table = check_formats(pool, "session", "show", row["id"])
@@ -139,7 +139,7 @@ def _():
         wait_until("the client is listed no more", lambda: pool.clients() == [], 60)
         after = pool.rows("tenant", "list")[0]
         require(after["sessions"] == "0" and after["sessions_total"] == "1" and int(after["launches"]) >= 1
-                and after["memory_bytes"] == "0", f"what is left of the client: {after}")
+                and after["memory_bytes"] == "0", f"after the client's end: {after}")
 
 
 @case("the old names of commands and keys still work: client list, clients, certificate_until")
@@ -150,18 +150,18 @@ def _():
         for words in (("list",), ("show", pool.clients()[0])):
             old, new = (pool.json(command, *words) for command in ("client", "session"))
             require([row.keys() for row in old] == [row.keys() for row in new] if isinstance(old, list) else old["id"] == new["id"], f"{old} {new}")
-        require(pool.say("help", "client") == pool.say("help", "session") == pool.say("client", "--help"), "another help")
+        require(pool.ctl_out("help", "client") == pool.ctl_out("help", "session") == pool.ctl_out("client", "--help"), "another help")
         pairs = {"sessions": "clients", "sessions_max": "clients_max", "sessions_total": "clients_total"}
         dates = {"certificate_expires": "certificate_until", "crl_expires": "crl_until", "next_token_expires": "next_token_until"}
         for row, names in ((pool.json("status"), pairs | dates), (pool.json("tenant", "list")[0], pairs),
                            (pool.json("device", "list")[0], {"sessions": "clients"}), (pool.json("worker", "list")[0], {"sessions": "clients"})):
             require(all(row[new] == row[old] for new, old in names.items()), f"{row}")
-        header = pool.say("tenant", "list", "-f", "csv").splitlines()[0]
+        header = pool.ctl_out("tenant", "list", "-f", "csv").splitlines()[0]
         require(header.startswith("tenant,sessions,sessions_max,") and header.endswith(",clients,clients_max,clients_total"), header)
         client.finish().expect()
 
 
-@case("the parts of a device are listed, with who has them")
+@case("the parts of a device are listed, with their sessions")
 def _():
     with Pool(config="[device *]\nvirtual-number = 4\n", env={"GPUPOOL_SOFT_MULTIPROCESSORS": "16"}) as pool:
         client = pool.start("memhog", "64", stdin=True)
@@ -182,7 +182,7 @@ def _():
         client.wait_for_output("free after")
         who = pool.clients()[0]
         for sms, wanted in ("sm=8", 8), ("sm=25%", 4), ("sm=all", 16):
-            pool.say("session", "set", who, sms)
+            pool.ctl_out("session", "set", who, sms)
             wait_until(f"{sms} is assigned", lambda: pool.json("session", "show", who)["sms"] == wanted, 60)
         client.finish().expect()
 
@@ -193,11 +193,11 @@ def _():
         client = pool.start("memhog", "16", stdin=True)
         client.wait_for_output("free after")
         who = pool.clients()[0]
-        pool.say("session", "set", who, "memory=1.5GiB", "sm=50%", "priority=low")
+        pool.ctl_out("session", "set", who, "memory=1.5GiB", "sm=50%", "priority=low")
         shown = pool.json("session", "show", who)
         require(shown["memory_limit_bytes"] == 1536 * MIB and shown["priority"] == "low", f"{shown}")
         require(shown["sms_wanted"] == pool.json("device", "list")[0]["sms"] // 2, f"{shown}")
-        pool.say("session", "set", who, "memory=none", "sm=all", "priority=high", "gpu=0")
+        pool.ctl_out("session", "set", who, "memory=none", "sm=all", "priority=high", "gpu=0")
         shown = pool.json("session", "show", who)
         require(shown["memory_limit_bytes"] is None and shown["priority"] == "high", f"{shown}")
         client.finish().expect()
@@ -208,7 +208,7 @@ def _():
         result = pool.run("memhog", "80")
         require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
         wait_until("the refusal is counted", lambda: pool.json("tenant", "list")[0]["refusals"] >= 1, 60)
-        pool.say("tenant", "set", "default", "memory=25%")
+        pool.ctl_out("tenant", "set", "default", "memory=25%")
         quarter = pool.json("device", "list")[0]["memory_total_bytes"] // 4 // UNIT * UNIT
         require(pool.json("tenant", "list")[0]["memory_limit_bytes"] == quarter, "a share of the device")
         pool.run("memhog", "80").expect()
@@ -221,8 +221,8 @@ def _():
         for client in clients:
             client.wait_for_output("free after")
         first, second = pool.clients()
-        pool.say("session", "set", first, "priority=high")
-        pool.say("tenant", "set", "default", "priority=low", "sm=2")
+        pool.ctl_out("session", "set", first, "priority=high")
+        pool.ctl_out("tenant", "set", "default", "priority=low", "sm=2")
         require(pool.json("session", "show", first)["priority"] == "high", "its own is lost")
         require(pool.json("session", "show", second)["priority"] == "low", "the tenant's does not come")
         require(pool.json("session", "show", second)["sms_wanted"] == 2, "the tenant's does not come")
@@ -230,7 +230,7 @@ def _():
             client.finish().expect()
 
 
-@case("a busy client that is terminated is told 810, and its neighbour goes on")
+@case("a busy client that is terminated gets error 810, and its neighbor continues")
 def _():
     with Pool() as pool:
         neighbour = pool.start("memhog", "32", stdin=True)
@@ -240,7 +240,7 @@ def _():
         victim.wait_for_output("running")
         busy = [row["id"] for row in pool.rows("session", "list") if row["program"] == "sleeper"]
         begin = time.monotonic()
-        pool.say("session", "terminate", busy[0])
+        pool.ctl_out("session", "terminate", busy[0])
         require(busy[0] not in pool.clients(), "it returned before the client had gone")
         result = victim.finish()
         require(time.monotonic() - begin < 3 * SOON, "that took too long")
@@ -257,8 +257,8 @@ def _():
     with Pool() as pool:
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        pool.say("drain")
-        require(pool.json("status")["state"] == "draining", "the status does not say so")
+        pool.ctl_out("drain")
+        require(pool.json("status")["state"] == "draining", "the status is not draining")
         result = pool.run("vectoradd", env={"GPUPOOL_LOG": "error"})
         require(result.status != 0 and "the daemon is draining" in result.err, str(result))
         wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment(),
@@ -269,8 +269,8 @@ def _():
         require(wait.wait(PATIENCE) == 0, "the wait failed")
         out = wait.communicate()[0]
         require(re.fullmatch(r"draining: 1 session left: \d+ \(\S+@\S+ memhog\)\n", out), out)
-        pool.say("drain", "--undo")
-        require(pool.json("status")["state"] == "serving", "the status does not say so")
+        pool.ctl_out("drain", "--undo")
+        require(pool.json("status")["state"] == "serving", "the status is not serving")
         pool.check_works()
 
 
@@ -282,16 +282,16 @@ def _():
         client.wait_for_output("free after")
         require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 64 * MIB, "not what is configured")
         pool.write_config(others + "[tenant a]\nmemory = 128M\nsm = 2\n")
-        pool.say("reload")
+        pool.ctl_out("reload")
         tenant = pool.json("tenant", "list")[1]
         require(tenant["tenant"] == "a" and tenant["memory_limit_bytes"] == 128 * MIB and tenant["sms"] == 2, f"{tenant}")
         pool.write_config(others + "[tenant a]\nmemory = 12Q\n")
         refused(pool.ctl("reload"), "gpupoold.conf:4: [tenant a] memory = 12Q")
-        require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "what held does not hold on")
+        require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "the earlier limit is not in force")
         client.finish().expect()
 
 
-@case("a reload of which a part cannot be used says which, with status 1, as often as it is so")
+@case("a reload reports the part that cannot be used, with status 1, each time")
 def _():
     with Pool(config="") as pool:
         bad = os.path.join(pool.admin_folder, "tokens")
@@ -307,16 +307,16 @@ def _():
         # A file that has been read, and that makes no sense since then.
         os.truncate(bad, 0)
         pool.write_config(f"[daemon]\ntokens = {bad}\n")
-        pool.say("reload")
+        pool.ctl_out("reload")
         with open(bad, "w", encoding="ascii") as file:
             file.write("nonsense\n")
         for _again in range(2):
             refused(pool.ctl("reload"), f"partly applied: token file not readable: {bad}:1: fewer than six fields")
         os.truncate(bad, 0)
-        pool.say("reload")
+        pool.ctl_out("reload")
 
 
-@case("a reload that names another admin socket says that it needs a new start")
+@case("a reload that names another admin socket reports that it takes effect after a restart")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-admin-") as folder:
         first, second = (os.path.join(folder, name) for name in ("first", "second"))
@@ -334,13 +334,13 @@ def _():
             refused(reload(second, "tokens = /dev/null\n"), f"partly applied: tokens unchanged: "
                     f"/dev/null: Invalid argument; {warning[:-1]}")
             reload(first).expect(err="")
-        # What the command line says the configuration does not change.
+        # The command line has precedence over the configuration.
         with Pool(config="") as pool:
             pool.write_config(text.format(second, ""))
-            pool.say("reload")
+            pool.ctl_out("reload")
 
 
-@case("who waits for a drain that is undone is told")
+@case("a command that waits for a drain reports that the drain is undone")
 def _():
     with Pool() as pool:
         client = pool.start("memhog", stdin=True)
@@ -348,7 +348,7 @@ def _():
         wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], stdout=subprocess.DEVNULL, env=base_environment(),
                                 stderr=subprocess.PIPE, text=True)
         wait_until("it drains", lambda: pool.json("status")["state"] == "draining", 60)
-        pool.say("drain", "--undo")
+        pool.ctl_out("drain", "--undo")
         _out, err = wait.communicate(timeout=PATIENCE)
         require(wait.returncode == 1 and "admitted again" in err, err)
         client.finish().expect()
@@ -372,7 +372,7 @@ def _():
         refused(pool.ctl("session", "set", "7", "speed=1"), "speed=1: that sets none of")
         refused(pool.ctl("session", "set", "7"), "usage: gpupoolctl session set")
         refused(pool.ctl("session", "paint"), "usage: gpupoolctl session list")
-        refused(pool.ctl("tenant", "set", "nobody", "weight=3"), 'unknown tenant "nobody"')
+        refused(pool.ctl("tenant", "set", "missing", "weight=3"), 'unknown tenant "missing"')
         refused(pool.ctl("tenant", "set", "default", "weight=0"), "weight=0: that is not a weight")
         refused(pool.ctl("tenant", "set", "default", "weight=2", "gpu=5"), "unknown device 5")
         refused(pool.ctl("drain", "--undo", "--wait"), "usage: gpupoolctl drain")
@@ -383,7 +383,7 @@ def _():
         refused(pool.ctl("frobnicate"), 'unknown command "frobnicate"')
         refused(pool.ctl("status", "--format=xml"), '"xml" is not one of table, csv, json')
         refused(pool.ctl("status", "--format"), '"" is not one of table, csv, json')
-        require(list(json.loads(pool.say("status", "--format", "json"))) == list(pool.json("status")), "it is another status")
+        require(list(json.loads(pool.ctl_out("status", "--format", "json"))) == list(pool.json("status")), "it is another status")
         refused(pool.ctl("reload"), "no configuration file")
         require(pool.json("tenant", "list")[0]["weight"] == 100, "a refused change was made")
         refused(run_ctl("--socket", pool.socket + "x", "status"), "no daemon listens at")
@@ -394,14 +394,14 @@ def _():
 
 
 def documents(out):
-    """All that is said must be JSON: one value, or one in each line."""
+    """All output must be JSON: one value, or one in each line."""
     try:
         return [json.loads(out)]
     except ValueError:
         return [json.loads(line) for line in out.splitlines()]
 
 
-@case("with --format=json there is nothing but JSON on standard output, whatever the command, and the status is the same")
+@case("with --format=json each command writes nothing but JSON to standard output, and its status is the same")
 def _():
     with Pool(config="") as pool, tempfile.TemporaryDirectory() as folder:
         client = pool.start("memhog", stdin=True)
@@ -431,8 +431,8 @@ def _():
             require(key in first if key else not first, f"{key} is not in {done}")
         done = run_ctl("--socket", pool.socket + "x", "doctor", *at, "--format=json").expect(status=1)
         require("problem" in [row["kind"] for row in json.loads(done.out)] and "no daemon listens" in done.err, str(done))
-        require(json.loads(pool.say("session", "list", "-f", "json")) == [], "a client is left")
-        lines = documents(pool.say("--format=json", stdin="session list\nstatus\n"))
+        require(json.loads(pool.ctl_out("session", "list", "-f", "json")) == [], "a client is left")
+        lines = documents(pool.ctl_out("--format=json", stdin="session list\nstatus\n"))
         require(len(lines) == 2 and lines[0] == [] and lines[1]["pid"] == pool.pid, f"{lines}")
         client.finish()
 
@@ -456,7 +456,7 @@ def _():
     with Pool() as pool:
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        out = pool.say("top", "-n", "2")
+        out = pool.ctl_out("top", "-n", "2")
         require(out.count("gpupoold ") == 2 and out.count(" memhog\n") == 2 and "\033" not in out, out)
         rows = pool.rows("top", "-n", "1")
         require(len(rows) == 1 and rows[0]["program"] == "memhog" and float(rows[0]["busy_percent"]) == 0, f"{rows}")
@@ -471,7 +471,7 @@ def _():
                               stdout=its, env=base_environment(), timeout=PATIENCE, check=False)
         os.close(its)
         text = ""
-        # A read has no more than one view; behind the last is an error.
+        # A read returns at most one view; the read after the last view fails.
         while text.count("sessions\r\n") < 2 or not text.endswith("\n"):
             try:
                 text += os.read(mine, 65536).decode("ascii")
@@ -499,7 +499,7 @@ def _():
         rows, table = check_formats(pool, "worker", "list")
         require(len(rows) == 1 and rows[0] == {"pid": str(pool.workers()[0]), "state": "serving", "sessions": "1", "clients": "1"}, table)
         old = rows[0]["pid"]
-        require(pool.say("worker", "replace", old) == "", "a success is not silent")
+        require(pool.ctl_out("worker", "replace", old) == "", "a success is not silent")
         pool.check_works()
         states = {row["pid"]: row["state"] for row in pool.rows("worker", "list")}
         require(len(states) == 2 and states.pop(old) == "retiring" and list(states.values()) == ["serving"], f"{states}")
@@ -516,16 +516,16 @@ def _():
             client.wait_for_output("free after")
             worker = str(pool.json("session", "show", pool.clients()[0])["worker"])
             if replaced_before:
-                pool.say("worker", "replace", worker)
-            pool.say("worker", "replace", worker, "--terminate")
+                pool.ctl_out("worker", "replace", worker)
+            pool.ctl_out("worker", "replace", worker, "--terminate")
             require(pool.clients() == [], "the command returned before the session ended")
             pool.wait_for_log(r"closed: terminated by the administrator", count=1 + replaced_before)
-            require("(810)" in client.finish().out, "the client is not told")
+            require("(810)" in client.finish().out, "the client does not get error 810")
             wait_until("the worker ends", lambda: worker not in pool.worker_pids(), 60)
         pool.check_works()
 
 
-@case("worker replace names a worker that does not exist, and what is no worker's PID")
+@case("worker replace reports a worker that does not exist, and an invalid PID")
 def _():
     with Pool() as pool:
         for pid in ("1", "4294967295"):
@@ -535,7 +535,7 @@ def _():
         for words in ((), ("replace",), ("replace", "1", "2"), ("list", "1"), ("replace", "1", "--terminate", "2")):
             refused(pool.ctl("worker", *words), "usage: gpupoolctl worker list | replace PID [--terminate]")
         refused(pool.ctl("worker", "repalce", "1"), "did you mean worker replace")
-        require("--terminate ends them" in pool.say("worker", "replace", "--help"), "--help does not explain it")
+        require("--terminate ends them" in pool.ctl_out("worker", "replace", "--help"), "--help does not explain it")
         require(len(pool.worker_pids()) == 1, "a refused command replaced a worker")
 
 
@@ -558,7 +558,7 @@ def _():
         bystanders.append(pool.start("memhog", stdin=True))
         bystanders[-1].wait_for_output("free after")
         for worker in pool.worker_pids():
-            pool.say("worker", "replace", worker)
+            pool.ctl_out("worker", "replace", worker)
         pool.check_works()
         require(len(set(pool.workers()) - set(before)) == 1, f"{pool.workers()} after {before}: no other worker was started")
         for bystander in bystanders:
@@ -567,10 +567,10 @@ def _():
         pool.check_works()
 
 
-@case("what was set stays when another worker starts")
+@case("settings stay in force when another worker starts")
 def _():
     with Pool() as pool:
-        pool.say("tenant", "set", "default", "memory=64M")
+        pool.ctl_out("tenant", "set", "default", "memory=64M")
         pool.run("vectoradd", env={"GPUPOOL_ISOLATION": "process"}).expect(out="vectoradd: ok\n")
         require(pool.run("quota").expect().out.startswith("device 64 MiB"), "another worker has undone it")
 
@@ -588,7 +588,7 @@ def _():
         second = subprocess.run([*command, "--admin-socket", pool.socket], capture_output=True, text=True,
                                 env=base_environment(), timeout=PATIENCE, check=False)
         require(second.returncode == 1 and "another daemon that is running" in second.stderr, second.stderr)
-        pool.say("status")
+        pool.ctl_out("status")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "stale.sock")
         stale = socket.socket(socket.AF_UNIX)
@@ -604,17 +604,17 @@ def _():
         require(third.returncode == 1 and "is not a socket" in third.stderr, third.stderr)
 
 
-@case("another user is turned away by the socket's mode, and by the daemon where the mode allows him")
+@case("another user is refused by the socket's mode, and by the daemon if the mode permits access")
 def _():
     if os.geteuid() != 0:
         raise Skip("only root can try as another user")
     with Pool() as pool:
         os.chmod(pool.admin_folder, 0o755)
-        require(answer_to_other_user(pool.socket) == "Permission denied", "the mode lets him in")
+        require(answer_to_other_user(pool.socket) == "Permission denied", "the mode permits access")
         os.chmod(pool.socket, 0o666)
-        require(answer_to_other_user(pool.socket) == "closed", "the daemon lets him in")
+        require(answer_to_other_user(pool.socket) == "closed", "the daemon accepts another user")
         pool.wait_for_log(r"admin socket: process \d+ of user 65534: not allowed")
-        pool.say("status")
+        pool.ctl_out("status")
 
 
 def answer_to_other_user(path):
@@ -645,7 +645,7 @@ def _():
         pool.check_works()
         for sock in silent:
             sock.close()
-        pool.say("status")
+        pool.ctl_out("status")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def _():
         result = run("probe", "elsewhere", "2", remote=f"{a.address},{b.address}", path=os.environ["GP_PROBE"],
                      env={"GPUPOOL_LOG": "error"})
         result.expect(out="allocated 801\nregistered 801\nprobe: ok\n")
-        require(result.err.count("it was allocated for a device of another daemon") == 2, f"no line says why: {result}")
+        require(result.err.count("it was allocated for a device of another daemon") == 2, f"no line has the reason: {result}")
     if not SOFTWARE:
         return
     with Daemon(env=software_env(GPUPOOL_SOFT_DEVICES="2")) as daemon:
@@ -56,7 +56,7 @@ def _():
             env={"CUDA_VISIBLE_DEVICES": "1"}).expect(out=EXPECTED)
 
 
-@case("what a worker maps for the driver lies apart from where programs have their memory")
+@case("a worker's memory for the driver is apart from the addresses of programs' memory")
 def _():
     if SANITIZER == "thread":
         raise Skip("its addresses are fewer")
@@ -70,7 +70,7 @@ def _():
         require(below, f"nothing lies there: {maps}")
 
 
-@case("what cannot be had is named")
+@case("an address or device that cannot be used is named in the error")
 def _():
     stack, (a, b) = daemons(2)
     with stack:
@@ -107,7 +107,7 @@ def _():
             run("fork", remote=remote).expect(out=file.read())
 
 
-@case("a program that may not have the addresses of a session's device memory is told so")
+@case("a program whose limit forbids the addresses of a session's device memory gets an error message")
 def _():
     if SANITIZED:
         raise Skip("a sanitizer has more addresses than any limit")

@@ -53,7 +53,7 @@ def _():
         has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are not usage records")
 
 
-@case("a session that goes on when the daemon is stopped has its record, and one of a daemon without records says so")
+@case("a session that is open when the daemon stops has its record, and a daemon without records reports that")
 def _():
     with Folder() as folder:
         path = folder.file("usage.csv")
@@ -118,7 +118,7 @@ def _():
         require(len(read_file(path).splitlines()) == 2, read_file(path))
 
 
-@case("a disk that is full is said once, and what was kept is written when there is room again")
+@case("a full disk is reported once, and buffered records are written when there is room again")
 def _():
     if not os.path.exists("/dev/full"):
         raise Skip("needs /dev/full")
@@ -181,7 +181,7 @@ def _():
                 "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
                 "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: they cannot all be used at once",
                 "note     daemon: draining")
-            # Of tokens that cannot be read nothing is said that is not known.
+            # If the token file is not readable, it is unknown which tenants have no token.
             folder.write("nonsense\n", "tokens")
             out = folder.ctl("doctor", status=1)[0]
             require("problem  tokens: " in out and "has no token" not in out, out)
@@ -225,7 +225,7 @@ def _():
         for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("session", "terminate", "1")):
             done = other(*words)
             require(done.returncode == 1 and "members of the group gpupool-read have read-only access" in done.stderr, f"{done}")
-        require("Permission denied" in other("status", member=False).stderr, "anybody may look")
+        require("Permission denied" in other("status", member=False).stderr, "a user outside the group has read access")
         # They may not keep the administrator out.
         go_on = os.pipe()
         holder = os.fork()

@@ -13,7 +13,7 @@ def _():
         daemon.run("clearedlinked").expect(out="clearedlinked: ok\n", err="")
 
 
-@case("REMOTE_GPU that the program sets to nothing is no pool")
+@case("an empty REMOTE_GPU that the program sets names no pool")
 def _():
     if not SOFTWARE:
         raise Skip("the machine has a driver of its own, which the program then uses")

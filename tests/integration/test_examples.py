@@ -20,14 +20,14 @@ def example(name):
 
 
 def change(text, *pairs):
-    """Each pattern is in it, and becomes something else: what a test may not use."""
+    """Replaces each pattern, which must occur, by a value that a test may use."""
     for pattern, instead in pairs:
         require(re.search(pattern, text), f"no {pattern} in: {text}")
         text = re.sub(pattern, instead, text)
     return text
 
 
-@case("the sample has every key of each section, and changes nothing as it stands")
+@case("the sample has every key of each section, and changes nothing unless edited")
 def _():
     sample = read_file(os.path.join(EXAMPLES, "..", "..", "server", "gpupoold.conf"))
     sections = re.split(r"^(?:# )?\[", sample, flags=re.M)
@@ -39,10 +39,10 @@ def _():
             missing = [key for key in keys if not re.search(rf"^# {key} = ", ours, re.M)]
             require(len(keys) > 3 and not missing, f"[{section}] lacks {missing}")
         folder.write(sample)
-        require(folder.run("GP_DAEMON", "--check-config", *driver_options(""))[0].endswith("valid: 1 tenant, 0 warnings\n"), "not as it stands")
+        require(folder.run("GP_DAEMON", "--check-config", *driver_options(""))[0].endswith("valid: 1 tenant, 0 warnings\n"), "the unedited sample is not valid or has warnings")
 
 
-@case("gpupoold.conf has no mistake and nothing doubtful, and its tenants have what it says")
+@case("gpupoold.conf has no error and no warning, and its tenants have the limits in it")
 def _():
     with Folder() as folder:
         folder.write(change(example("gpupoold.conf"), ("/var/lib/gpupool", folder.path), ("metrics = 9400", "metrics = off")))
@@ -91,12 +91,12 @@ def _():
                               env={**base_environment(), "SYSTEMD_LOG_LEVEL": "info"})
         said = [line for line in (done.stdout + done.stderr).splitlines() if "gpupoold" in line or "override" in line]
         require(done.returncode == 0 and not said, f"status {done.returncode}: {said}")
-        # systemd says nothing of variables: the daemon knows these.
+        # systemd does not check the names of variables: the daemon's manual page must have them.
         for name in re.findall(r"^Environment=(\w+)=", example("override.conf"), re.M):
             require(name in read_file(os.path.join(EXAMPLES, "..", "..", "server", "gpupoold.8")), f"gpupoold(8) has no {name}")
 
 
-@case("pools.conf names pools that gpupool run knows, with the wishes that stand there")
+@case("pools.conf names pools that gpupool run knows, with the settings in it")
 def _():
     with Folder(any_device=True) as folder:
         os.mkdir(folder.file("gpupool"))
@@ -121,9 +121,9 @@ def _():
         commands = re.findall(r"^# +docker compose run --rm --entrypoint gpupoolctl daemon (.*)$", example("compose.yaml"), re.M)
         require(len(commands) == 2, f"{commands}")
         for command in commands:
-            # The service's name is no name of this machine.
+            # The service's name is not a name of this machine.
             folder.run("GP_CTL", *shlex.split(command.replace("init daemon", "init daemon 127.0.0.1").replace("/tokens", folder.path)))
-        # What has the authority's key is the daemon's alone.
+        # Only the daemon has the volume with the authority's key.
         shared = {volume.split(":")[0] for volume in services["daemon"]["volumes"] if ":/etc/gpupool" in volume}
         require(shared and not shared & {volume.split(":")[0] for volume in program["volumes"]}, f"{services}")
         command = change(" ".join(program["command"]), (r"^gpupool run ", ""), (r"\./app", "vectoradd"))

@@ -14,11 +14,11 @@ SOON = 30 if SANITIZED else 2
 
 
 def expect_error(result, pattern, since):
-    """The program's call failed like this, and it was told soon."""
+    """The program's call failed with this error, and soon."""
     late = time.monotonic() - since
     require(result.status == 1 and re.search(r"^line \d+: cuda\w+.*: " + pattern, result.out, re.M),
             f"expected an error {pattern}: {result}")
-    require(late < SOON, f"told only after {late:.1f} s: {result}")
+    require(late < SOON, f"failed only after {late:.1f} s: {result}")
 
 
 def expect_new_worker(daemon, old, since):
@@ -28,7 +28,7 @@ def expect_new_worker(daemon, old, since):
     require(took < SOON + 2, f"new clients were served after {took:.1f} s only")
 
 
-@case("an illegal address costs its own client, which is told 700, and bystanders get it at once")
+@case("an illegal address ends its client with error 700, and bystanders get an error at once")
 def _():
     with Daemon() as daemon:
         old = daemon.workers()
@@ -37,12 +37,12 @@ def _():
         bystander.wait_for_output("running" if SOFTWARE else "free after")
         begin = time.monotonic()
         result = daemon.run("sticky").expect(out=open_expected("sticky"))
-        # A GPU's driver does not say where; the daemon says whose kernel it was.
-        # Of which of two programs' kernels it was the driver does not know.
+        # A GPU's driver does not report the address, nor which of two programs' kernels used it; the daemon
+        # reports the sessions with work.
         where = r"(gpupool software device: .*illegal global address 0x10 at PTX line \d+ .*, block \(0,0,0\)\n)?"
         require(re.fullmatch(where + r"gpupool: tcp://\S+: the session ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS "
                              r"\(700\), after work of .*session \d+ \(\S+ \d+ sticky\), last kernel .*\n", result.err),
-                f"it does not say which kernel, and where: {result}")
+                f"the kernel or the address is not reported: {result}")
         told = time.monotonic()
         expect_error(bystander.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", told)
         expect_new_worker(daemon, old, told)
@@ -60,12 +60,12 @@ def _():
     with Daemon() as daemon:
         result = daemon.run("sticky").expect()
         require(not SOFTWARE or re.search(r"^gpupool software device: _Z8write_toPi: .*illegal global address 0x10 at PTX line "
-                                          r"\d+ .*, block \(0,0,0\)$", result.err, re.M), f"the program is not told where: {result}")
+                                          r"\d+ .*, block \(0,0,0\)$", result.err, re.M), f"the program does not get the address: {result}")
         daemon.wait_for_log(r"sticky.*700|700.*sticky|sticky.*illegal|ILLEGAL_ADDRESS")
         daemon.check_works()
 
 
-@case("an assertion that fails in a kernel is told as 710")
+@case("a failed assertion in a kernel is error 710")
 def _():
     with Daemon() as daemon:
         result = daemon.run("assertion").expect(out=open_expected("assertion"))
@@ -86,12 +86,12 @@ def _():
 
 
 def expect_lost(result, why, since):
-    """The program gets the code for a lost session, and its first line on stderr says what happened."""
+    """The program gets the error of a lost session, and its first line on stderr has the reason."""
     expect_error(result, r"cudaErrorDevicesUnavailable \(46\), expected cudaSuccess", since)
     require(re.match(rf"gpupool: tcp://127\.0\.0\.1:\d+: the session ended with error 46: {why}\n", result.err), str(result))
 
 
-@case("a worker that is killed: its clients are told, and there is a new one")
+@case("a killed worker: its clients get an error, and a new worker starts")
 def _():
     with Daemon() as daemon:
         old = daemon.workers()
@@ -110,7 +110,7 @@ def _():
             daemon.wait_for_log(rf"session \d+ \(\S+ \d+ {name}\): closed: the worker was killed by signal 9 \(Killed\); ")
 
 
-@case("a supervisor that is killed: its clients are told, and the worker ends")
+@case("a killed supervisor: its clients get an error, and the worker ends")
 def _():
     with Daemon() as daemon:
         client = daemon.start("sleeper", "-endless")
@@ -126,7 +126,7 @@ def _():
 @case("a client that is stopped for a while goes on afterwards")
 def _():
     with Daemon() as daemon:
-        # What is copied costs the thread sanitizer much, see test_lanes.py.
+        # Copies are slow under the thread sanitizer, see test_lanes.py.
         name, args = ("lanes", ("short",)) if SANITIZER == "thread" else ("copies", ())
         client = daemon.start(name, *args)
         for _ in range(3):
@@ -140,7 +140,7 @@ def _():
 
 
 def expect_closed(run):
-    """What a program opens behind the library's back stays its own."""
+    """Descriptors that a program opens at the numbers of the library's stay untouched."""
     kinds = ["nothing", "files", "eventfds", "sockets"]
     with tempfile.TemporaryDirectory(prefix="gpupool-closer-") as folder:
         for size in 64, 4 << 20:
@@ -148,7 +148,7 @@ def expect_closed(run):
                 out="".join(f"{kind}: 46 46 46, touched 0, in a child 0\n" for kind in kinds))
 
 
-@case("a program that closes all descriptors is told 46 at once, and its own files stay untouched")
+@case("a program that closes all descriptors gets error 46 at once, and its own files stay untouched")
 def _():
     with Daemon() as daemon:
         expect_closed(daemon.run)

@@ -8,12 +8,12 @@ from wire import Closed, Session, record
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
-EVENT = 256  # what one counts for, besides its place in the table
+EVENT = 256  # bytes that an event counts for, in addition to its table entry
 MIN = 4 * MIB
 
 
 def with_function(session):
-    """What comes behind it waits for its answer."""
+    """Later records wait until the function is reported as done."""
     session.create_context()
     require(session.map(0, session.granularity) == SUCCESS, "map")
     session.post("cuStreamCreateWithPriority", {"phStream": 5, "flags": 1})
@@ -53,7 +53,7 @@ def resident(pid):
     return int(next(line for line in read_file(f"/proc/{pid}/status").splitlines() if line.startswith("VmRSS")).split()[1])
 
 
-@case("records behind host functions: 64 MiB each while there is room, then 4, and it is free again with the session")
+@case("records after host functions: 64 MiB each while there is room, then 4, and the session's end frees them")
 def _():
     with Configured("[daemon]\nhost-memory = 136M\n") as daemon:
         first = Session(daemon.port)
@@ -69,7 +69,7 @@ def room_again(daemon):
         return session.max_held == 64 * MIB
 
 
-@case("who sends more than its part behind a host function loses its session; programs wait, and get done")
+@case("a session that sends more than its part after a host function is ended; programs wait, and finish")
 def _():
     with Configured("[daemon]\nhost-memory = 16M\n") as daemon:
         session = Session(daemon.port)
@@ -116,13 +116,13 @@ def _():
         require(make_events(other, 1, part * 8 // 10) == part * 8 // 10, "another session has not its part")
         require(make_events(other, part, part) < part, "there is more than there may be")
         daemon.check_works()
-        # What is dropped others may have.
+        # The memory of dropped events is available to other sessions.
         drop_events(greedy, 1, made // 2)
-        require(make_events(other, 2 * part, part // 2) == part // 2, "what is dropped is not there for others")
+        require(make_events(other, 2 * part, part // 2) == part // 2, "the memory of dropped events is not available")
         greedy.close()
         # Of its two connections either may be seen to end first.
         daemon.wait_for_log(rf"session {greedy.id} .*: closed: ")
-        require(make_events(other, 3 * part, part) == part, "what a session has had is not there for others")
+        require(make_events(other, 3 * part, part) == part, "the memory of an ended session is not available")
         other.close()
 
 

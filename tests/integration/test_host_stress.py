@@ -20,14 +20,14 @@ def stress(remote, seed, shared=False):
     test_apps.judge("hoststress", Program("hoststress", (ROUNDS, str(seed)), remote).finish(SECONDS), shared)
 
 
-@case("whoever sees a flag sees its data, and no word is lost: over shared memory")
+@case("a thread that sees a flag sees its data, and no word is lost: over shared memory")
 def _():
     with Pool() as pool:
         stress(pool.local, 1, shared=True)
         pool.settle()
 
 
-@case("the same over tcp, where two copies are kept alike")
+@case("the same over tcp, where two copies are kept consistent")
 def _():
     with Pool() as pool:
         stress(pool.address, 2)

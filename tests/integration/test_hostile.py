@@ -59,7 +59,7 @@ def _():
                 expect_closed(conn)
 
 
-@case("a client that wants TLS is told that there is none here")
+@case("a client that requests TLS gets the reply that the address is without TLS")
 def _():
     with daemon.neighbour(), Conn(daemon.port) as conn:
         conn.send(preamble(wire.CONTROL_TLS))
@@ -222,7 +222,7 @@ def _():
         expect_closed(session.lane)
         patient.wait_for_log(rf"session {session.id} \(.*: the peer stopped in the middle of a message")
         session.close()
-        require(quiet.map(0, quiet.granularity) == SUCCESS, "a session that said nothing has suffered")
+        require(quiet.map(0, quiet.granularity) == SUCCESS, "an idle session was affected")
         quiet.close()
         patient.check_works()
 
@@ -237,7 +237,7 @@ def descriptors_at_rest(pid):
     return found
 
 
-@case("a session whose lane the worker cannot take is told why")
+@case("a session whose lane the worker cannot accept gets the reason")
 def _():
     with Daemon() as full:
         worker, = full.workers()
@@ -260,7 +260,7 @@ def _():
             daemon.violate(lambda s, number=number: s.send(header(16, number, 0, 1)), "it sent a malformed call", False)
 
 
-@case("replacements of listed copies: what no copy has is passed over, what cannot be ends the session")
+@case("replacements of listed copies: data outside of any copy is ignored, an invalid one ends the session")
 def _():
     copy = {"stream": 1, "pitch": 8, "width": 8, "height": 1, "flags": 4 | 7 << 8, "data": b"12345678"}
 
@@ -320,7 +320,7 @@ def _():
             session.close()
 
 
-@case("a client that asks much and reads nothing is a burden to nobody")
+@case("a client that sends many requests and reads no replies does not affect other clients")
 def _():
     with daemon.neighbour(), Session(daemon.port) as session:
         session.create_context()
@@ -336,14 +336,14 @@ def _():
         daemon.check_works()
 
 
-@case("half-open handshakes hold nobody up, and are given up")
+@case("half-open handshakes do not block other clients, and time out")
 def _():
     with daemon.neighbour():
         silent = [Conn(daemon.port) for _ in range(64)]
         for i, conn in enumerate(silent):
             conn.send(preamble()[:i])
         daemon.check_works()
-        # One that greets and never says hello.
+        # A connection with a preamble and no hello.
         silent.append(Conn(daemon.port))
         silent[-1].send(preamble())
         silent[-1].take(64)

@@ -66,7 +66,7 @@ def _():
                 (OUT_OF_MEMORY, {"width": 16384, "height": 16384, "depth": 64}), (NOT_SUPPORTED, {"format": 0xb0})):
             found = client.create(**values)
             require(found == wanted, f"{values}: {found}")
-        require(client.free() == before, "what was refused takes memory")
+        require(client.free() == before, "a refused array takes memory")
         for name in (0, 77, 0xffffffff):
             require(client.fails("gpArrayDestroy", {"array": name}) == INVALID_HANDLE, "no array was destroyed")
 
@@ -94,7 +94,7 @@ def _():
             require(client.fails("gpArrayDestroy", {"array": name}) == SUCCESS, "destroy")
         client.ask("gpMemoryGrant", {"device": 0, "forgo": 0, "least": 0, "wanted": 0})
         # More of it is free if the case before this one ended only now.
-        require(before - 8 * MIB <= client.free(), "what was granted is lost")
+        require(before - 8 * MIB <= client.free(), "granted memory is lost")
 
 
 @case("a name given twice ends the session")
@@ -227,7 +227,7 @@ def _():
         require(other.ask("gpReferenceFind", find)[0] == INVALID_HANDLE, "a foreign image")
 
 
-@case("what a session had of arrays and textures goes with it")
+@case("arrays and textures are freed with their session")
 def _():
     daemon.wait_for_ends()
     with Client() as watcher:

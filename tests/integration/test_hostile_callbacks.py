@@ -24,7 +24,7 @@ def with_function(session, function=9, stream=5):
     require(session.wait_turn() == (function, SUCCESS), "the function has no turn")
 
 
-@case("what comes behind a host function is kept, in order, and what does not goes past")
+@case("records after a host function are queued, in order, and other records pass them")
 def _():
     with daemon.neighbour(), Session(daemon.port) as session:
         with_function(session)
@@ -41,14 +41,14 @@ def _():
         session.post("cuStreamCreateWithPriority", {"phStream": 5, "flags": 1})
         session.post("gpHostFunctionDone", {"function": 9})
         require(session.wait_turn() == (10, SUCCESS), "the second function has no turn")
-        require(session.copy_out(session.base, 5) == (SUCCESS, b"last!"), "what was kept has not been carried out")
+        require(session.copy_out(session.base, 5) == (SUCCESS, b"last!"), "the queued records have not been executed")
         require(session.ask("cuEventQuery", {"hEvent": 3})[0] == SUCCESS, "the event is not done")
         session.post("gpHostFunctionDone", {"function": 10})
         require(session.ask("cuStreamSynchronize", {"hStream": 5})[0] == SUCCESS, "the new stream is none")
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
-@case("memory that is given back behind a host function is in use until it is done")
+@case("memory that is freed after a host function stays in use until the function is done")
 def _():
     with daemon.neighbour(), Session(daemon.port) as session:
         with_function(session)
@@ -101,7 +101,7 @@ def _():
             daemon.violate(send, reason)
 
 
-@case("a client that never answers may send so much behind a host function and no more")
+@case("a client that never answers may send a limited number of bytes after a host function")
 def _():
     with daemon.neighbour():
         session = Session(daemon.port)
@@ -151,7 +151,7 @@ def _():
         daemon.settle()
 
 
-# A kernel that ends when the word is not 0, or after so many nanoseconds.
+# A kernel that ends when the word is not 0, or after "limit" nanoseconds.
 AWAIT = b""".version 7.0
 .target sm_75
 .address_size 64

@@ -83,7 +83,7 @@ def _():
         posts("gpImageRetire", {"image": 23, "device": 0})
         posts("gpImageForget", {})
         use(24, INVALID_VALUE)
-        require(load(session, 24, image, bulk=False)[0] == SUCCESS, "what the daemon has is loaded as ever")
+        require(load(session, 24, image, bulk=False)[0] == SUCCESS, "an image that the daemon has is not loaded")
 
 
 @case("the names and addresses of another session mean nothing")
@@ -237,9 +237,9 @@ def _():
         require(use_granted(session, size=2 * unit) == [], "a part")
         session.post("gpMemoryMake", {"memory": 1 << 20 | 1, "size": granted, "device": 0})
         require(session.ask("gpFence")[0] == SUCCESS and session.errors()[-1][0] == INVALID_VALUE, "too much physical memory")
-        require(grant(granted - 2 * unit, 0, 0) == (SUCCESS, 0), "what is left goes back")
+        require(grant(granted - 2 * unit, 0, 0) == (SUCCESS, 0), "the rest is not given back")
         require(use_granted(session, address=session.base + 2 * unit, size=unit) == [INVALID_VALUE], "nothing is left")
-        require(session.ask("gpMemoryInfo", {"device": 0})[1]["free"] <= total - 2 * unit, "what is mapped counts")
+        require(session.ask("gpMemoryInfo", {"device": 0})[1]["free"] <= total - 2 * unit, "mapped memory does not count")
 
 
 @case("memory that is asked for ahead is refused as any other is, and at once")
@@ -320,7 +320,7 @@ def _():
             daemon.violate(lambda s, sha=sha: load(s, 9, noise, sha=sha or b"y"), "it sent a malformed call")
 
 
-@case("an image whose offsets the driver must not follow is refused, also to be linked, and the log says why")
+@case("an image with offsets that the driver must not follow is refused, also by the linker, with a reason in the log")
 def _():
     good, FATBINARY, OBJECT = saxpy(), 2, 3
     at = good.index(struct.pack("<HH", 1, 0x101))
@@ -333,7 +333,7 @@ def _():
             result, _ = load(session, 1, bad)
             require(result == INVALID_IMAGE, f"{result}")
         daemon.wait_for_log(f"session {session.id} .*an image is refused: {why}")
-        require(load(session, 1, good)[0] == SUCCESS, "what is right is refused")
+        require(load(session, 1, good)[0] == SUCCESS, "a valid image is refused")
         require(session.ask("gpLinkCreate", {"linker": 9})[0] == SUCCESS, "no linker")
         for kind, data in ((FATBINARY, bad[begin:]), (OBJECT, b"x" * 13 + bad[begin:]), (FATBINARY, b"\xb1\x43\x62\x46" + bytes(20))):
             result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": kind}, data)
@@ -411,7 +411,7 @@ def _():
 
 
 def working(image):
-    """A session with one of everything, and what a call that makes sense says in each field."""
+    """A session with one object of each kind, and the value of each field in a valid call."""
     session = Session(daemon.port)
     session.lane.socket.settimeout(30)
     session.create_context()
@@ -438,7 +438,7 @@ def working(image):
     return session, good
 
 
-# What a field may say that makes no sense, or is much; what kernels get would be addresses.
+# Invalid and large values of a field; kernel parameters would be used as addresses.
 SENSELESS = {
     "u32": (0, 1, 2, 3, 4, 16, 77, 1 << 16, 1 << 31, (1 << 32) - 1),
     "i32": (*range(-20, 21), 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)),
@@ -451,8 +451,8 @@ SENSELESS = {
 ELSEWHERE = ("gpCopyInLanes", "gpCopyOutLanes", "gpHostFunction", "gpHostFunctionDone", "gpStreamWait", "gpImageLoad")
 
 
-def say(session, name, values, bulk):
-    """Its errors are its own; the session goes on, or has ended."""
+def send_call(session, name, values, bulk):
+    """Whether the session is open after the call, which may fail."""
     try:
         if name in wire.WAITS:
             session.ask(name, values, bulk)
@@ -465,7 +465,7 @@ def say(session, name, values, bulk):
         return False
 
 
-@case("every field of every call, one after the other, says what makes no sense, in a session that has everything")
+@case("each field of each call is invalid in turn, in a session with one object of each kind")
 def _():
     image, said = saxpy(), 0
     with daemon.neighbour():
@@ -479,7 +479,7 @@ def _():
                         session, good = working(image)
                     bulk = b"b" * 64 if name in ("gpCopyIn", "gpArrayCopyIn") else None
                     said += 1
-                    if not say(session, name, {**{field: good[field] for _, field in kinds if field in good}, key: value}, bulk):
+                    if not send_call(session, name, {**{field: good[field] for _, field in kinds if field in good}, key: value}, bulk):
                         session = None
             if session:
                 session.close()

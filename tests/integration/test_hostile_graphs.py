@@ -43,7 +43,7 @@ def prepared():
     return session
 
 
-def handle_of(session, value=1, flags=1, root=3):
+def create_handle(session, value=1, flags=1, root=3):
     result, reply = session.ask("gpGraphHandle", {"root": root, "value": value, "flags": flags})
     return reply["handle"] if result == SUCCESS else -result
 
@@ -52,10 +52,10 @@ def make(session, plan, name=9):
     return session.ask("gpGraphMake", {"context": 1, "plan": name}, plan)[0]
 
 
-@case("a graph with conditions runs what their handles say, made anew as often as it is changed")
+@case("a graph with conditions follows the values of its handles, after each change")
 def _():
     with daemon.neighbour(), prepared() as session:
-        yes, no, which = handle_of(session, 1), handle_of(session, 0), handle_of(session, 2)
+        yes, no, which = create_handle(session, 1), create_handle(session, 0), create_handle(session, 2)
         at = session.base
 
         def plan(value):
@@ -85,7 +85,7 @@ def _():
             session.post("gpGraphDrop", {"plan": 10})
             result = make(session, plan(19))
             require(result == SUCCESS, f"make the first one again: {result}")
-        # Handles that have no node any more: what a driver says to that is its own affair, and harms nothing.
+        # Handles without a node: a driver may accept or refuse them, and the session continues.
         session.post("gpGraphDrop", {"plan": 9})
         result = make(session, condition(yes, IF, [fill(at, 78)]), 10)
         require(result in (SUCCESS, INVALID_VALUE, NOT_SUPPORTED), f"make with a part of the handles: {result}")
@@ -101,12 +101,12 @@ def _():
 @case("handles of others, of no node and of a root that is gone are refused")
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:
-        mine, yours = handle_of(session), handle_of(other)
+        mine, yours = create_handle(session), create_handle(other)
         # The driver counts: one of them may be 1.
         for handle in {0, 1, mine + 1, mine << 32, (1 << 64) - 1, yours} - {mine}:
             require(make(session, condition(handle, WHILE, [b""])) == INVALID_VALUE, f"handle {handle:#x}")
         session.post("gpGraphRoot", {"context": 1, "root": 4})
-        second = handle_of(session, root=4)
+        second = create_handle(session, root=4)
         both = condition(mine, IF, [condition(second, IF, [b""], root=4)])
         require(make(session, both) == INVALID_VALUE, "handles of two roots in one graph")
         require(make(session, condition(mine, IF, [b""], root=5)) == INVALID_VALUE, "a root that there is not")
@@ -116,7 +116,7 @@ def _():
         require(make(session, condition(mine, IF, [fill(session.base, 1)])) == SUCCESS, "make")
         session.post("gpGraphRootDrop", {"root": 3})
         session.post("gpGraphRootDrop", {"root": 3})
-        require(handle_of(session) == -INVALID_HANDLE, "a handle of a root that is gone")
+        require(create_handle(session) == -INVALID_HANDLE, "a handle of a root that is gone")
         result = make(session, condition(mine, IF, [b""]), 10)
         require(result == INVALID_VALUE, f"a node of a root that is gone: {result}")
         # The driver may count handles for each graph: the same number of another root is that one's.
@@ -128,7 +128,7 @@ def _():
             session.post(name, values)
             session.ask("gpFence")
             require(session.errors()[-1][0] == error, f"errors: {session.errors()}")
-        require(handle_of(session, flags=2, root=4) == -INVALID_VALUE, "unknown flags")
+        require(create_handle(session, flags=2, root=4) == -INVALID_VALUE, "unknown flags")
         require(make(other, condition(yours, IF, [fill(other.base, 5)])) == SUCCESS, "make in another session")
         other.post("gpGraphLaunch", {"plan": 9, "stream": 1})
         require(other.copy_out(other.base, 1) == (SUCCESS, b"\5") and other.errors() == [], "another session is harmed")
@@ -137,7 +137,7 @@ def _():
 @case("bodies that are malformed, too deep, too many or of no type are refused")
 def _():
     with daemon.neighbour(), prepared() as session:
-        handle = handle_of(session)
+        handle = create_handle(session)
         deep = fill(session.base, 1)
         for _ in range(40):
             deep = condition(handle, IF, [deep])
@@ -148,7 +148,7 @@ def _():
                      node(1, struct.pack("<QIIII", handle, IF, 0, 3, 1)),
                      condition(handle, IF, [node(CALLS["gpCopyIn"][0], bytes(48))])):
             require(make(session, plan) == INVALID_VALUE, f"{plan[:64]} of {len(plan)} bytes")
-        # They count as nodes do: the session may have so many, or not.
+        # They count as nodes do: the session may have memory for them, or not.
         result = make(session, condition(handle, SWITCH, [b""] * 500000), 10)
         require(result in (SUCCESS, OUT_OF_MEMORY), f"half a million bodies: {result}")
         if result == SUCCESS:
@@ -157,7 +157,7 @@ def _():
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
-@case("a graph that nobody waits for is refused late, and by each launch, and a name is given once")
+@case("a graph that is created without a reply is refused later and at each launch, and a name is used once")
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:
         plans = (fill(other.base, 1), fill(session.base, 1)[:-8], node(0, after=(0,)), condition(77, IF, [b""]))
@@ -177,13 +177,13 @@ def _():
         session.post("gpGraphPut", {"context": 77, "plan": 9}, fill(session.base, 1))
         session.post("gpGraphPut", {"context": 1, "plan": 9}, fill(session.base, 2))
         session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
-        require(session.copy_out(session.base, 1) == (SUCCESS, b"\2"), "launch of what nobody waited for")
+        require(session.copy_out(session.base, 1) == (SUCCESS, b"\2"), "launch of a graph without a reply")
         require([error[0] for error in session.errors()[before:]] == [INVALID_CONTEXT], f"{session.errors()}")
         session.post("gpGraphPut", {"context": 1, "plan": 9}, fill(session.base, 3))
         daemon.expect_ended(session, ".*gives the name.*")
 
 
-@case("what kernels may launch is no other thing, and nobody else's to change or launch")
+@case("a device-launchable graph refuses unsupported nodes, and changes and launches of another session")
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:
         at = session.base
@@ -194,7 +194,7 @@ def _():
 
         require(launchable(fill(at, 1)) > 0, "make")
         require(launchable(fill(at, 1), 10) > 0, "make another one")
-        handle = handle_of(session)
+        handle = create_handle(session)
         for plan, error in ((b"", INVALID_VALUE), (fill(other.base, 1), INVALID_VALUE), (bytes(15), INVALID_VALUE),
                             (condition(handle, IF, [fill(at, 1)]), 801), (node(0), INVALID_VALUE)):
             require(launchable(plan, 11) == -error, f"{plan[:32]}: {launchable(plan, 11)}")
@@ -272,7 +272,7 @@ def _():
         require(make(session, good, 11) == INVALID_VALUE, "a root that is gone")
         session.post("gpGraphRoot", {"context": 1, "root": 4})
         inside = updatable(opened(node(kernel, fields), root=4), fields, root=4)
-        handle = handle_of(session, root=4)
+        handle = create_handle(session, root=4)
         for plan in (condition(handle, IF, [inside], root=4), inside):
             require(make(session, plan, 12) == INVALID_VALUE, "in a body, and beside a handle of no node")
         require(make(other, updatable(yours, launch(other))) == SUCCESS and other.errors() == [], "another session is harmed")
@@ -282,14 +282,14 @@ def _():
 def _():
     with daemon.neighbour():
         session = prepared()
-        require(len({handle_of(session) for _ in range(500)}) == 500, "handles are not different ones")
+        require(len({create_handle(session) for _ in range(500)}) == 500, "handles are not different ones")
         for root in range(10, 60):
             session.post("gpGraphRoot", {"context": 1, "root": root})
         session.ask("gpFence")
         session.close()
         daemon.settle()
         with prepared() as after:
-            require(handle_of(after) > 0, "what another session left is missing")
+            require(create_handle(after) > 0, "no handle after the end of another session")
 
 
 if __name__ == "__main__":

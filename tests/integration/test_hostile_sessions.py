@@ -30,7 +30,7 @@ def end(session):
     session.close()
 
 
-def records_of(session):
+def make_records(session):
     """A session's whole life, message by message, each valid in its place."""
     base, image = session.base, saxpy()
     params = struct.pack("<ifQQ", 16, 2.0, base, base + 4096)
@@ -55,11 +55,11 @@ def each_way(function):
     return run
 
 
-@case("what the cases are made of is valid")
+@case("the records that the cases use are valid")
 @each_way
 def _(target, where):
     session = Session(where)
-    for data in records_of(session):
+    for data in make_records(session):
         session.lane.send(data)
     require(session.reply("gpFence", 6)[0] == SUCCESS and session.errors() == [], f"errors: {session.errors()}")
     end(session)
@@ -70,14 +70,14 @@ def _(target, where):
 @each_way
 def _(target, where):
     with Session(where) as probe:
-        whole = records_of(probe)
+        whole = make_records(probe)
     ends = [sum(map(len, whole[:n])) for n in range(len(whole) + 1)]
     # Between the messages, inside of their heads and records, and in the bulk.
     cuts = {at + inside for at in ends for inside in (0, 1, 4, 7, 8, 9, 12, 16, 20, 24, 25, 31, 32, 40, 56, 71, 72, 73)} | {ends[-1] - 1}
     for cut in sorted(cut for cut in cuts if cut <= ends[-1]):
         session = Session(where)
         try:
-            session.lane.send(b"".join(records_of(session))[:cut])
+            session.lane.send(b"".join(make_records(session))[:cut])
         except Closed:
             pass
         end(session)
@@ -99,7 +99,7 @@ def _(target, where):
     for cut in (4, 8, 12, 40, 60):
         session = Session(where)
         session.create_context()
-        session.lane.send(records_of(session)[3][:cut])
+        session.lane.send(make_records(session)[3][:cut])
         sessions.append(session)
     for session in sessions:
         session.lane.socket.settimeout(20)
@@ -125,7 +125,7 @@ def _(target, where):
     chance = random.Random(9)
     for _ in range(ROUNDS):
         session = Session(where)
-        messages = shuffled(chance, records_of(session))
+        messages = shuffled(chance, make_records(session))
         try:
             for data in messages + chance.choices(messages, k=6):
                 session.lane.send(data)
@@ -139,7 +139,7 @@ def _(target, where):
 @each_way
 def _(target, where):
     session = Session(where)
-    bytes_ = b"".join(records_of(session))
+    bytes_ = b"".join(make_records(session))
     session.lane.send(bytes_)
     end(session)
     expect_one_ending(target, session.id, "the client closed it")
@@ -159,7 +159,7 @@ def _(target, where):
     # Under a ticket of its own each is a session, and they have nothing in common.
     first, second = Session(where), Session(where)
     for replayed in (first, second):
-        replayed.lane.send(bytes_ if replayed.base == session.base else b"".join(records_of(replayed)))
+        replayed.lane.send(bytes_ if replayed.base == session.base else b"".join(make_records(replayed)))
         end(replayed)
         expect_one_ending(target, replayed.id)
 
@@ -247,7 +247,7 @@ def _(target, where):
             continue
         session = Session(where)
         session.create_context()
-        # The length of its first text, and nothing behind it.
+        # The length of its first text, without the text.
         good = wire.encode_fields(kinds[:places[0] + 1], {})
         body = good[:-8] + struct.pack("<II", huge[number % 4], 0) + bytes(64)
         try:
@@ -294,7 +294,7 @@ def _(target, where):
 
 
 def drip(session, whole, slow, opening):
-    """A byte at a time; the longest pause between two of the session's, in seconds. What is left goes at once."""
+    """Sends 40 single bytes, then the rest. The longest pause between two bytes of the session, in seconds."""
     longest, last = 0, time.monotonic()
     try:
         for at in range(40):
@@ -320,7 +320,7 @@ def _(target, where):
     for _ in range(5):
         session = Session(where)
         session.create_context()
-        if drip(session, records_of(session)[1], slow[:50], preamble() + message(hello())) < STALL_MS / 2000:
+        if drip(session, make_records(session)[1], slow[:50], preamble() + message(hello())) < STALL_MS / 2000:
             break
         end(session)
     # A byte within the stall time is progress: this one lives, and its record is carried out.

@@ -33,7 +33,7 @@ def _():
         refused(os.ftruncate, lane.file, 1 << 24)
         refused(fcntl.fcntl, lane.file, fcntl.F_ADD_SEALS, WRITE)
         require(session.create_context() == SUCCESS, "no context")
-        # All positions are 0 again, which is no way to be.
+        # All positions are 0 again, which is not a valid state.
         lane.memory[:] = bytes(len(lane.memory))
         try:
             lane.wake()
@@ -90,7 +90,7 @@ def _():
             session.close()
             wait_until("the session has ended", lambda session=session: str(session.id) in attacked.endings(target), 60)
 
-@case("who never takes a wake-up, and asks for one with every byte, holds nobody up")
+@case("a client that consumes no wake-ups, and requests one with every byte, blocks no other client")
 def _():
     with Attacked() as target, Session(wire.Shm(target.local)) as session:
         require(session.create_context() == SUCCESS, "no context")
@@ -98,7 +98,7 @@ def _():
             session.lane.set_word(1, 192, 1)
             require(session.ask("gpFence", acting=0)[0] == SUCCESS, "no fence")
 
-@case("who leaves in the middle of a copy is missed, though records of it are unread")
+@case("a client that leaves in the middle of a copy is noticed, although records of it are unread")
 def _():
     with tempfile.TemporaryDirectory() as folder, Daemon("--listen", f"unix://{folder}/socket") as daemon:
         with Session(wire.Shm(f"{folder}/socket"), lanes=4) as session:
@@ -107,7 +107,7 @@ def _():
             session.post("gpCopyInLanes", {"stream": 1, "dst": session.base, "size": 3 << 20, "flags": 0, "copy": 1})
             session.post("gpFence", {})
             session.lane.close()
-            wait_until("it is missed", lambda: "the client closed it in the middle of a copy" in daemon.log(), 60)
+            wait_until("it is noticed", lambda: "the client closed it in the middle of a copy" in daemon.log(), 60)
 
 
 @case("memory is for local sockets alone, and for the ticket's session")
@@ -116,7 +116,7 @@ def _():
         with Session(target.port, lane=False) as session, Conn(target.port) as lane:
             lane.send(preamble(wire.LANE_SHM, 0, session.ticket))
             lane.wait_closed()
-            wait_until("the log tells why", lambda: "through shared memory, not over a local socket: closed" in target.log(), 20)
+            wait_until("the log has the reason", lambda: "through shared memory, not over a local socket: closed" in target.log(), 20)
         with Conn(target.local) as lane:
             lane.send(preamble(wire.LANE_SHM, 0, bytes(31) + b"x"))
             require(lane.socket.recv(64) == b"", "a stranger gets something")

@@ -18,10 +18,10 @@ from wire import Closed, Conn, hello, message, preamble
 
 
 class Relay:
-    """Between a program and the daemon: change(number, records) says what becomes of the TLS records
-    that the client sends, behind the preamble, on its control connection (0) or lane (1 and its number): the
-    preamble tells which it is, for a lane may be begun twice on a busy machine; first(preamble) is called before
-    the daemon gets that."""
+    """A proxy between a program and the daemon. change(number, records) returns the TLS records to forward
+    instead of those that the client sends after the preamble, on its control connection (number 0) or a lane (1 and
+    the lane's number). The number is from the preamble, as a lane may be opened twice on a busy machine.
+    first(preamble) is called before the preamble is forwarded."""
 
     def __init__(self, target, change, late=None, first=None):
         self.target = target
@@ -56,7 +56,7 @@ class Relay:
             pass
 
     @staticmethod
-    def number_of(held):
+    def parse_number(held):
         kind, lane = struct.unpack_from("<HH", held, len(wire.MAGIC) + 4)
         return 0 if kind in (wire.CONTROL, wire.CONTROL_TLS) else 1 + lane
 
@@ -66,11 +66,11 @@ class Relay:
         try:
             while len(held) < 64:
                 held += source.recv(64 - len(held)) or self.stop()
-            number = self.number_of(held)
+            number = self.parse_number(held)
             self.first(held)
             sink.sendall(held)
             held = b""
-            while data := self.take(source, sink, number):
+            while data := self.recv(source, sink, number):
                 held += data
                 records = []
                 while len(held) >= 5 and len(held) >= 5 + struct.unpack_from(">H", held, 3)[0]:
@@ -89,7 +89,7 @@ class Relay:
             except OSError:
                 pass
 
-    def take(self, source, sink, number):
+    def recv(self, source, sink, number):
         while not select.select([source], [], [], 0.5)[0]:
             for out in self.late(number):
                 sink.sendall(out)
@@ -110,7 +110,7 @@ class Relay:
 
 
 def on(connection, place, act):
-    """A change to one record of one connection: act gets it, and says what is sent instead."""
+    """A change to records of one connection: act gets one and returns those to send instead."""
     def change(number, records):
         out = []
         for seen, data in records:
@@ -178,7 +178,7 @@ def _():
         changes["of another session"] = lambda data: [stolen[-1], data]
         for name, act in changes.items():
             # Connection 0 is the control connection, 1 is lane 0; their handshakes take two records.
-            # On a busy machine few records may hold all there is to say: then the one that is lost is the last.
+            # On a busy machine few records may contain the whole exchange: then the lost one may be the last.
             for _ in range(4 if isinstance(act, Drop) else 1):
                 before = set(endings(target))
                 if isinstance(act, Drop):
@@ -189,7 +189,7 @@ def _():
                     break
             require(result.status != 0 and "threads: ok" not in result.out, f"{name}: the program noticed nothing: {result}")
             # The neighbour's programs may end at the same time, well.
-            wait_until(f"{name}: the log says {REASONS.get(name, CHANGED)!r}", lambda: any(
+            wait_until(f"{name}: the log has {REASONS.get(name, CHANGED)!r}", lambda: any(
                 REASONS.get(name, CHANGED) in reason for number, reason in endings(target).items() if number not in before), 20)
         for name, act in changes.items():
             if name in ("dropped", "swapped", "of another session"):
@@ -199,7 +199,7 @@ def _():
             require(result.status != 0, f"{name}, on the control connection: the program noticed nothing: {result}")
 
 
-@case("who has seen the name of a ticket keeps nobody from the lanes, and is given up")
+@case("clients that know the name of a ticket do not block its lanes, and are refused")
 def _():
     strangers = []
 
@@ -217,7 +217,7 @@ def _():
         with Relay(target, lambda number, records: [data for _, data in records], first=crowd) as relay:
             environment = target.certificates.client(GPUPOOL_LANES="4")
             Program("lanes", ("short",), relay.address, env=environment).finish().expect(out="lanes: ok\n", err="")
-        # The client may have lane 0 before anybody knows the name.
+        # The client may have lane 0 before the strangers know the name.
         require(len(strangers) in (3 * 6, 4 * 6), f"{len(strangers)} strangers: the program had other lanes")
         for conn in strangers:
             conn.socket.settimeout(20)
@@ -241,7 +241,7 @@ def client_hello(context):
 
 
 def add_extension(hello_, kind, content):
-    """The same ClientHello with one more extension, in front of the others."""
+    """The same ClientHello with one more extension, before the others."""
     body = bytearray(hello_[9:])
     at = 2 + 32
     at += 1 + body[at]
@@ -293,7 +293,7 @@ def _():
                     pass
             except (ssl.SSLError, OSError):
                 pass
-        require(target.in_use()[0] <= sessions + 4, f"somebody has a session: {target.in_use()}")
+        require(target.in_use()[0] <= sessions + 4, f"a session is open: {target.in_use()}")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def _():
     both("interrupted", "call", "1")
 
 
-@case("a thread that is canceled in a CUDA call leaves no lock behind")
+@case("a thread that is canceled in a CUDA call leaves no mutex locked")
 def _():
     both("interrupted", "cancel", "40")
 

@@ -21,7 +21,7 @@ daemon = None
 
 
 class Pool(Configured, Host):
-    """A daemon with tenants that serves on, whoever comes."""
+    """A daemon with tenants that must remain in service."""
 
 
 def start(tenant=None, more=b""):
@@ -41,7 +41,7 @@ def give(session, granules=1, share=SHARE):
     return reply["handle"]
 
 
-def take(session, handle, offset=0, granules=1, device=0):
+def open_memory(session, handle, offset=0, granules=1, device=0):
     """The result of opening it at this offset of the window."""
     return session.ask("gpMemoryOpen", {"address": session.base + offset, "size": granules * session.granularity,
                                         "device": device, "handle": handle})[0]
@@ -51,7 +51,7 @@ def drop(session, offset=0, granules=1):
     session.post("gpMemoryUnmap", {"address": session.base + offset, "size": granules * session.granularity})
 
 
-def free_of(session):
+def get_free(session):
     """Of its tenant's quota, which is less than the device has: there others may be beside."""
     result, reply = session.ask("gpMemoryInfo", {"device": 0})
     require(result == SUCCESS, f"memory info {result}")
@@ -70,11 +70,11 @@ def changed(handle, at):
 def _():
     with start() as first, start() as second:
         handle = give(first)
-        require(take(second, handle) == SUCCESS and reads(second) == (SUCCESS, TEXT), "B reads what A wrote")
+        require(open_memory(second, handle) == SUCCESS and reads(second) == (SUCCESS, TEXT), "B reads what A wrote")
         second.copy_in(second.base, TEXT[::-1])
         require(second.ask("gpFence")[0] == SUCCESS and reads(first) == (SUCCESS, TEXT[::-1]), "A reads what B wrote")
-        require(take(second, handle, 4 * second.granularity) == SUCCESS, "and again elsewhere")
-        require(take(second, handle) == INVALID_VALUE, "but not where something is mapped")
+        require(open_memory(second, handle, 4 * second.granularity) == SUCCESS, "and again elsewhere")
+        require(open_memory(second, handle) == INVALID_VALUE, "but not where something is mapped")
 
 
 @case("a handle that was guessed, changed, cut off or meant for something else opens nothing")
@@ -85,80 +85,80 @@ def _():
                   WORKER: NOT_SUPPORTED, NUMBER: INVALID_HANDLE, NUMBER + 3: INVALID_HANDLE,
                   **{SECRET + i: INVALID_HANDLE for i in range(16)}}
         for at, error in wanted.items():
-            result = take(second, changed(handle, at))
+            result = open_memory(second, changed(handle, at))
             require(result == error, f"byte {at} changed: {result}, not {error}")
         for bad in (bytes(64), b"\xff" * 64):
-            require(take(second, bad) == INVALID_VALUE, f"{bad[0]} is taken")
+            require(open_memory(second, bad) == INVALID_VALUE, f"{bad[0]} is taken")
         for bad in (handle[:63], handle + b"x", b""):
-            daemon.violate(lambda s, bad=bad: take(s, bad, s.granularity), "it sent a malformed call")
-        require(take(second, handle, granules=2) == INVALID_VALUE, "a mapping of another size")
+            daemon.violate(lambda s, bad=bad: open_memory(s, bad, s.granularity), "it sent a malformed call")
+        require(open_memory(second, handle, granules=2) == INVALID_VALUE, "a mapping of another size")
         require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == INVALID_VALUE, "as an event")
-        require(take(first, handle, first.granularity) == INVALID_CONTEXT, "in the session that shares it")
-        # What the handle says besides is nothing that the daemon goes by.
+        require(open_memory(first, handle, first.granularity) == INVALID_CONTEXT, "in the session that shares it")
+        # The daemon ignores the other fields of the handle.
         for at in (DEVICE, MAPPING, OFFSET):
-            require(take(second, changed(handle, at)) == SUCCESS, f"byte {at}")
+            require(open_memory(second, changed(handle, at)) == SUCCESS, f"byte {at}")
             drop(second)
         daemon.wait_for_log("an IPC handle is refused: the exported object does not exist")
         daemon.wait_for_log("an IPC handle is refused: it is of another daemon")
 
 
-@case("another tenant opens nothing, and is told why")
+@case("another tenant cannot open anything, and gets the reason")
 def _():
     with start() as first, start("other") as stranger:
         handle = give(first)
         first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
         event = first.ask("gpEventShare", {"event": EVENT})[1]["handle"]
-        require(take(stranger, handle) == INVALID_HANDLE, "another tenant's memory")
+        require(open_memory(stranger, handle) == INVALID_HANDLE, "another tenant's memory")
         require(stranger.ask("gpEventOpen", {"event": OPENED, "handle": event})[0] == INVALID_HANDLE, "or its event")
         require(reads(stranger)[0] != SUCCESS, "nothing is mapped")
-        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"it was not told: {stranger.notes}")
+        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"no reason was sent: {stranger.notes}")
 
 
-@case("a session in a worker of its own gives to nobody, and takes from nobody")
+@case("a session in a worker of its own exports nothing to other sessions, and opens nothing of theirs")
 def _():
     with start() as first, start(more=field(13, field(4, 2))) as alone:
         handle, other = give(first), give(alone)
-        require(take(alone, handle, 4 * alone.granularity) == NOT_SUPPORTED, "into a worker of its own")
-        require(take(first, other, 4 * first.granularity) == NOT_SUPPORTED, "out of a worker of its own")
+        require(open_memory(alone, handle, 4 * alone.granularity) == NOT_SUPPORTED, "into a worker of its own")
+        require(open_memory(first, other, 4 * first.granularity) == NOT_SUPPORTED, "out of a worker of its own")
         daemon.wait_for_log("an IPC handle is refused: it is of another worker process")
 
 
-@case("what is not shared any more is not opened, and who has it open keeps it")
+@case("memory that is no longer shared cannot be opened, and stays with the sessions that have it open")
 def _():
     with start() as first, start() as second, start() as third:
         handle = give(first)
-        require(take(second, handle) == SUCCESS, "open")
+        require(open_memory(second, handle) == SUCCESS, "open")
         first.post("gpUnshare", {"share": SHARE})
         drop(first)
-        require(first.ask("gpFence")[0] == SUCCESS and take(third, handle) == INVALID_HANDLE, "opened after the end")
+        require(first.ask("gpFence")[0] == SUCCESS and open_memory(third, handle) == INVALID_HANDLE, "opened after the end")
         # A has other memory at its old place, and B has not.
         require(give(first, share=SHARE + 1) != handle, "one handle for two things")
         first.copy_in(first.base, TEXT[::-1])
         require(first.ask("gpFence")[0] == SUCCESS and reads(second) == (SUCCESS, TEXT), "B's memory changed")
 
 
-@case("the tenant pays while anybody has it, and no longer")
+@case("shared memory counts for the tenant while a session has it open, and no longer")
 def _():
-    daemon.wait_for_ends()  # What sessions of earlier cases have is given back with their ends.
+    daemon.wait_for_ends()  # The memory of earlier cases' sessions is freed at their ends.
     with start("small") as watcher:
         first, second = start("small"), start("small")
         granule, own = first.granularity, first.granted[0]
-        before = free_of(watcher)
+        before = get_free(watcher)
         handle = give(first, 2)
-        require(take(second, handle, 0, 2) == SUCCESS and take(second, handle, 8 * granule, 2) == SUCCESS, "open")
-        require(free_of(watcher) == before - 2 * granule, "memory counts once")
+        require(open_memory(second, handle, 0, 2) == SUCCESS and open_memory(second, handle, 8 * granule, 2) == SUCCESS, "open")
+        require(get_free(watcher) == before - 2 * granule, "memory counts once")
         first.close()
         daemon.wait_for_log(rf"session {first.id} \(.*closed:")
         require(reads(second, 8 * granule) == (SUCCESS, TEXT), "it went with the session that made it")
-        # What the session had besides comes back.
+        # The session's other memory is given back.
         before += own
-        wait_until("the other session pays for it", lambda: free_of(watcher) == before - 2 * granule, 20)
-        require(take(second, handle, 16 * granule, 2) == INVALID_HANDLE, "opened after the session's end")
+        wait_until("the other session pays for it", lambda: get_free(watcher) == before - 2 * granule, 20)
+        require(open_memory(second, handle, 16 * granule, 2) == INVALID_HANDLE, "opened after the session's end")
         drop(second, 0, 2)
-        require(second.ask("gpFence")[0] == SUCCESS and free_of(watcher) == before - 2 * granule, "given back too early")
+        require(second.ask("gpFence")[0] == SUCCESS and get_free(watcher) == before - 2 * granule, "given back too early")
         drop(second, 8 * granule, 2)
         require(second.ask("gpFence")[0] == SUCCESS, "fence")
-        wait_until("the memory is the tenant's again", lambda: free_of(watcher) == before, 20)
+        wait_until("the memory is the tenant's again", lambda: get_free(watcher) == before, 20)
         second.close()
 
 
@@ -167,7 +167,7 @@ def _():
     with start("small") as first, start("small") as second:
         handle, count = give(first), 300
         for i in range(count):
-            require(take(second, handle, i * second.granularity) == SUCCESS, f"opened {i} times")
+            require(open_memory(second, handle, i * second.granularity) == SUCCESS, f"opened {i} times")
         require(reads(second, (count - 1) * second.granularity) == (SUCCESS, TEXT), "the last one")
         for i in range(count):
             drop(second, i * second.granularity)
@@ -187,7 +187,7 @@ def give_physical(session, memory=5, share=SHARE):
     return reply["handle"]
 
 
-def take_physical(session, handle, memory=6, granules=1):
+def open_physical(session, handle, memory=6, granules=1):
     return session.ask("gpPhysicalOpen", {"memory": memory, "size": granules * session.granularity, "device": 0,
                                           "handle": handle})[0]
 
@@ -201,40 +201,40 @@ def place(session, memory, offset=0):
 def _():
     daemon.wait_for_ends()
     with start("small") as first, start("small") as second:
-        before = free_of(first)
+        before = get_free(first)
         handle = give_physical(first)
-        require(take_physical(second, handle) == SUCCESS and place(second, 6) == SUCCESS, "open")
-        require(reads(second) == (SUCCESS, bytes(len(TEXT))), "what another session has left")
+        require(open_physical(second, handle) == SUCCESS and place(second, 6) == SUCCESS, "open")
+        require(reads(second) == (SUCCESS, bytes(len(TEXT))), "data of another session")
         second.copy_in(second.base, TEXT)
         require(second.ask("gpFence")[0] == SUCCESS, "fence")
         require(place(first, 5) == SUCCESS and reads(first) == (SUCCESS, TEXT), "A zeroes what B has written")
-        require(take_physical(first, handle, 7) == SUCCESS and place(first, 7, 4 * first.granularity) == SUCCESS,
+        require(open_physical(first, handle, 7) == SUCCESS and place(first, 7, 4 * first.granularity) == SUCCESS,
                 "once more in the same session")
         require(reads(first, 4 * first.granularity) == (SUCCESS, TEXT), "other memory")
-        require(free_of(first) == before - first.granularity, "memory counts once")
+        require(get_free(first) == before - first.granularity, "memory counts once")
         first.post("gpUnshare", {"share": SHARE})
         for memory, offset in ((5, 0), (7, 4 * first.granularity)):
             drop(first, offset)
             first.post("gpMemoryRelease", {"memory": memory})
         require(first.ask("gpFence")[0] == SUCCESS and reads(second) == (SUCCESS, TEXT), "B's went with A's")
-        require(take_physical(second, handle, 8) == INVALID_HANDLE, "opened after the end")
-        require(free_of(first) == before - first.granularity, "nobody pays for it")
+        require(open_physical(second, handle, 8) == INVALID_HANDLE, "opened after the end")
+        require(get_free(first) == before - first.granularity, "it does not count for a session")
         drop(second)
         second.post("gpMemoryRelease", {"memory": 6})
         require(second.ask("gpFence")[0] == SUCCESS, "fence")
-        wait_until("the memory is the tenant's again", lambda: free_of(first) == before, 20)
+        wait_until("the memory is the tenant's again", lambda: get_free(first) == before, 20)
 
 
-@case("physical memory is opened by its own handle, and by nobody else's session")
+@case("physical memory is opened by its own handle, and by no session of another tenant")
 def _():
     with start() as first, start() as second, start("other") as stranger:
         handle = give_physical(first)
         for at in (DAEMON, WORKER, NUMBER, SECRET, SECRET + 15):
-            require(take_physical(second, changed(handle, at)) != SUCCESS, f"byte {at} changed")
-        require(take_physical(stranger, handle) == INVALID_HANDLE, "by another tenant")
-        require(take_physical(second, handle, granules=2) == INVALID_VALUE, "more than there is")
-        require(take(second, handle) == INVALID_VALUE, "as an allocation")
-        require(take_physical(second, give(first, share=SHARE + 1)) == INVALID_VALUE, "of an allocation")
+            require(open_physical(second, changed(handle, at)) != SUCCESS, f"byte {at} changed")
+        require(open_physical(stranger, handle) == INVALID_HANDLE, "by another tenant")
+        require(open_physical(second, handle, granules=2) == INVALID_VALUE, "more than there is")
+        require(open_memory(second, handle) == INVALID_VALUE, "as an allocation")
+        require(open_physical(second, give(first, share=SHARE + 1)) == INVALID_VALUE, "of an allocation")
         require(first.ask("gpMemoryShare", {"share": SHARE + 2, "address": first.base + first.granularity,
                                             "size": 512})[0] == INVALID_VALUE, "nothing is mapped there")
         require(place(first, 5, 2 * first.granularity) == SUCCESS, "map")
@@ -243,7 +243,7 @@ def _():
         require(first.ask("gpPhysicalShare", {"share": SHARE + 2, "memory": 99})[0] == INVALID_VALUE, "none")
 
 
-@case("memory of another daemon is refused with one line that says so, however a program asks for it")
+@case("memory of another daemon is refused with one line that has the reason, by each call that opens it")
 def _():
     with Daemon() as other, Session(other.port) as session:
         require(session.create_context() == SUCCESS, "no context")
@@ -282,31 +282,31 @@ def open_pool(session, pool, device=0):
     return session.ask("gpPoolOpen", {"device": device, "handle": pool})[0]
 
 
-def take_of_pool(session, pool, handle, offset=0, granules=1):
+def open_pool_memory(session, pool, handle, offset=0, granules=1):
     return session.ask("gpPoolMemoryOpen", {"address": session.base + offset, "size": granules * session.granularity,
                                             "device": 0, "pool": pool, "handle": handle})[0]
 
 
-@case("a pool's memory is opened by who has the pool's handle and its own, and by nobody else")
+@case("a pool's memory is opened with the pool's handle and its own, and only in sessions of the tenant")
 def _():
     with start() as first, start() as second, start("other") as stranger:
         pool, handle = give_pool(first)
         other = first.ask("gpPoolShare", {"share": POOL + 1, "device": 0})[1]["handle"]
         for at in (0, KIND, DAEMON, WORKER, NUMBER, SECRET, SECRET + 15):
             require(open_pool(second, changed(pool, at)) != SUCCESS, f"byte {at} of a pool changed")
-            require(take_of_pool(second, changed(pool, at), handle) != SUCCESS, f"byte {at} of its pool changed")
-            require(take_of_pool(second, pool, changed(handle, at)) != SUCCESS, f"byte {at} changed")
+            require(open_pool_memory(second, changed(pool, at), handle) != SUCCESS, f"byte {at} of its pool changed")
+            require(open_pool_memory(second, pool, changed(handle, at)) != SUCCESS, f"byte {at} changed")
         require(open_pool(stranger, pool) == INVALID_HANDLE, "by another tenant")
-        require(take_of_pool(stranger, pool, handle) == INVALID_HANDLE, "another tenant's memory")
-        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"it was not told: {stranger.notes}")
-        require(take_of_pool(second, other, handle) == INVALID_VALUE, "as of another pool")
-        require(take_of_pool(second, handle, handle) == take_of_pool(second, pool, pool) == INVALID_VALUE, "one for both")
-        require(take(second, handle) == take_physical(second, handle) == INVALID_VALUE, "as memory of no pool")
+        require(open_pool_memory(stranger, pool, handle) == INVALID_HANDLE, "another tenant's memory")
+        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"no reason was sent: {stranger.notes}")
+        require(open_pool_memory(second, other, handle) == INVALID_VALUE, "as of another pool")
+        require(open_pool_memory(second, handle, handle) == open_pool_memory(second, pool, pool) == INVALID_VALUE, "one for both")
+        require(open_memory(second, handle) == open_physical(second, handle) == INVALID_VALUE, "as memory of no pool")
         require(open_pool(second, handle) == open_pool(second, bytes(64)) == INVALID_VALUE, "as a pool")
-        require(take_of_pool(second, pool, handle, granules=2) == INVALID_VALUE, "more than there is")
-        require(open_pool(second, pool) == SUCCESS and take_of_pool(second, pool, handle) == SUCCESS, "open")
+        require(open_pool_memory(second, pool, handle, granules=2) == INVALID_VALUE, "more than there is")
+        require(open_pool(second, pool) == SUCCESS and open_pool_memory(second, pool, handle) == SUCCESS, "open")
         require(reads(second) == (SUCCESS, TEXT), "B reads what A wrote")
-        require(take_of_pool(first, pool, handle, 4 * first.granularity) == SUCCESS, "once more in the same session")
+        require(open_pool_memory(first, pool, handle, 4 * first.granularity) == SUCCESS, "once more in the same session")
         for values in ({"pool": 99}, {"pool": SHARE}, {"address": first.base + 64 * first.granularity}, {"size": 0},
                        {"size": 2 * first.granularity}):
             wanted = {"share": SHARE + 5, "pool": POOL, "address": first.base, "size": first.granularity, **values}
@@ -320,19 +320,19 @@ def _():
     daemon.wait_for_ends()
     with start("small") as watcher:
         first, second = start("small"), start("small")
-        granule, own, before = first.granularity, first.granted[0], free_of(watcher)
+        granule, own, before = first.granularity, first.granted[0], get_free(watcher)
         pool, handle = give_pool(first)
-        require(take_of_pool(second, pool, handle) == SUCCESS, "open")
+        require(open_pool_memory(second, pool, handle) == SUCCESS, "open")
         first.post("gpUnshare", {"share": POOL})
         require(first.ask("gpFence")[0] == SUCCESS, "fence")
         require(open_pool(second, pool) == INVALID_HANDLE, "a pool that is gone")
-        require(take_of_pool(second, pool, handle, 4 * granule) == INVALID_HANDLE, "memory of a pool that is gone")
+        require(open_pool_memory(second, pool, handle, 4 * granule) == INVALID_HANDLE, "memory of a pool that is gone")
         first.close()
         daemon.wait_for_log(rf"session {first.id} \(.*closed:")
         require(reads(second) == (SUCCESS, TEXT), "it went with the session that made it")
-        wait_until("the other session pays for it", lambda: free_of(watcher) == before + own - granule, 20)
+        wait_until("the other session pays for it", lambda: get_free(watcher) == before + own - granule, 20)
         second.close()
-        wait_until("the memory is the tenant's again", lambda: free_of(watcher) >= before + own, 20)
+        wait_until("the memory is the tenant's again", lambda: get_free(watcher) >= before + own, 20)
 
 
 @case("names of what is shared have the usual rules")
@@ -354,18 +354,18 @@ def _():
 def _():
     daemon.wait_for_ends()
     with start("large") as watcher:
-        before = free_of(watcher)
+        before = get_free(watcher)
         for _ in range(20):
             with start("large") as second:
                 first = start("large")
                 handle = give(first)
                 ending = threading.Thread(target=first.close)
                 ending.start()
-                result = take(second, handle)
+                result = open_memory(second, handle)
                 ending.join()
                 require(result in (SUCCESS, INVALID_HANDLE), f"opened with {result}")
                 require(result != SUCCESS or reads(second) == (SUCCESS, TEXT), "other bytes")
-        wait_until("all memory is free again", lambda: free_of(watcher) == before, 30)
+        wait_until("all memory is free again", lambda: get_free(watcher) == before, 30)
 
 
 @case("an event of two sessions is recorded by one and awaited by the other")
@@ -378,7 +378,7 @@ def _():
         for at in (DAEMON, WORKER, NUMBER, SECRET):
             require(second.ask("gpEventOpen", {"event": OPENED, "handle": changed(handle, at)})[0] != SUCCESS, f"byte {at}")
         require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == SUCCESS, "open")
-        require(second.ask("gpEventShare", {"event": OPENED})[0] == INVALID_HANDLE, "passed on by who has opened it")
+        require(second.ask("gpEventShare", {"event": OPENED})[0] == INVALID_HANDLE, "exported again by the session that opened it")
         require(second.ask("cuEventQuery", {"hEvent": OPENED})[0] == SUCCESS, "never recorded: complete")
         require(first.ask("gpEventRecord", {"event": EVENT, "stream": 1})[0] == SUCCESS, "record")
         second.post("cuStreamWaitEvent", {"hStream": 1, "hEvent": OPENED})
@@ -393,7 +393,7 @@ def _():
         require(second.ask("cuEventSynchronize", {"hEvent": OPENED})[0] == SUCCESS, "and after the other session")
 
 
-@case("a record behind a host function is answered at once, and other sessions wait for it")
+@case("an event record after a host function is answered at once, and other sessions wait for the event")
 def _():
     with start() as first, start() as second:
         first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
@@ -404,7 +404,7 @@ def _():
             first.post("gpHostFunction", {"stream": 1, "function": function})
             require(first.wait_turn()[0] == function, "the function's turn")
             require(first.ask("gpEventRecord", {"event": EVENT, "stream": 1})[0] == SUCCESS, "record")
-            require(first.ask("cuEventQuery", {"hEvent": EVENT})[0] == NOT_READY, "query of who has recorded it")
+            require(first.ask("cuEventQuery", {"hEvent": EVENT})[0] == NOT_READY, "query of the session that recorded it")
             require(second.ask("cuEventQuery", {"hEvent": OPENED})[0] == NOT_READY, "query of another session")
 
         hold(10)

@@ -20,7 +20,7 @@ SOON = 30 if SANITIZED else 2
 WISH = field(13, field(4, 2))
 # How many workers start at the same time.
 STARTING = 4
-# When a worker of one session is ready only these say.
+# The log reports that a worker of one session is ready only with this option.
 CHATTY = ("--log-level", "debug")
 # So that a worker can be stopped before it is ready.
 SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
@@ -44,8 +44,8 @@ def _():
         require(daemon.workers() == shared, "the shared worker was replaced")
 
 
-def reserve_of(daemon, count):
-    """The daemon, which has the shared worker alone, keeps so many in reserve."""
+def set_reserve(daemon, count):
+    """Sets the number of reserve workers of a daemon that has only the shared worker."""
     daemon.reload(f"[daemon]\nready-workers = {count}\n")
     wait_until(f"{count} are in reserve", lambda: len(daemon.workers()) == 1 + count, 60)
 
@@ -60,13 +60,13 @@ def _():
                                       text=True, check=True, env=base_environment()).stdout
                 status = json.loads(said)
                 return (status[0] if isinstance(status, list) else status)["workers_ready"]
-            require(ready() == 0, "there is a reserve that nobody asked for")
-            reserve_of(daemon, 2)
+            require(ready() == 0, "there is a reserve that is not configured")
+            set_reserve(daemon, 2)
             wait_until("both are ready", lambda: ready() == 2, 60)
-            # Who takes one leaves another to be made ready; the number never goes beyond what was asked for.
+            # A worker of the reserve that is used is replaced; the number never exceeds the configured one.
             daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
             wait_until("both are ready again", lambda: ready() == 2, 60)
-            reserve_of(daemon, 0)
+            set_reserve(daemon, 0)
             require(ready() == 0, "the reserve is gone and still counted")
 
 
@@ -74,7 +74,7 @@ def _():
 def _():
     with Configured("") as daemon:
         one_worker(daemon)
-        reserve_of(daemon, 1)
+        set_reserve(daemon, 1)
         known = daemon.workers()
         daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
 
@@ -83,7 +83,7 @@ def _():
             return len(now) == 2 and sum(pid in known for pid in now) == 1
         wait_until("another one takes its place", replaced, 60)
         daemon.check_works()
-        reserve_of(daemon, 0)
+        set_reserve(daemon, 0)
         require(daemon.workers() == known[:1], "the shared worker was replaced")
 
 
@@ -91,12 +91,12 @@ def _():
 def _():
     with Configured("") as daemon:
         one_worker(daemon)
-        reserve_of(daemon, 2)
+        set_reserve(daemon, 2)
         programs = [daemon.start("vectoradd", env=PROCESS) for _ in range(5)]
         for program in programs:
             program.finish().expect(out="vectoradd: ok\n", err="")
         wait_until("the reserve is filled again", lambda: len(daemon.workers()) == 3, 60)
-        reserve_of(daemon, 0)
+        set_reserve(daemon, 0)
 
 
 @case("a worker that dies in reserve is replaced")
@@ -104,12 +104,12 @@ def _():
     with Configured("") as daemon:
         one_worker(daemon)
         shared = daemon.workers()
-        reserve_of(daemon, 1)
+        set_reserve(daemon, 1)
         spare, = (pid for pid in daemon.workers() if pid not in shared)
         os.kill(spare, signal.SIGKILL)
         wait_until("another one is there", lambda: any(pid not in [*shared, spare] for pid in daemon.workers()), 60)
         daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
-        reserve_of(daemon, 0)
+        set_reserve(daemon, 0)
 
 
 @case("the log has two lines of a session of its own process, as of any other")
@@ -137,7 +137,7 @@ def _():
         daemon.check_works()
 
 
-@case("the fault of a session of its own process reaches nobody, and the shared worker stays")
+@case("a fault of a session in its own process affects no other session, and the shared worker stays")
 def _():
     with Daemon() as daemon:
         shared = daemon.workers()
@@ -153,7 +153,7 @@ def _():
         require(daemon.workers() == shared, "the shared worker was replaced")
 
 
-@case("a client with isolation = process that is killed in an endless kernel leaves nothing behind")
+@case("the process of a client with isolation = process that is killed in an endless kernel ends")
 def _():
     with Daemon() as daemon:
         shared = daemon.workers()
@@ -167,7 +167,7 @@ def _():
         require(daemon.workers() == shared, "the shared worker was replaced")
 
 
-@case("a process that is killed is told to its client only")
+@case("a process that is killed is reported to its client only")
 def _():
     with Daemon() as daemon:
         shared = daemon.workers()
@@ -199,8 +199,8 @@ def _():
         require(result.status != 0 and "GPUPOOL_ISOLATION=strict: neither shared nor process" in result.err, str(result))
 
 
-def ask(daemon, more=WISH):
-    """A client that asks for a process of its own, and says nothing else."""
+def request_process(daemon, more=WISH):
+    """A client that requests a process of its own, and sends nothing else."""
     conn = Conn(daemon.port, PATIENCE)
     conn.send(preamble() + message(hello(more=more)))
     return conn
@@ -241,9 +241,9 @@ class Watch:
 
     def __init__(self, daemon):
         self.daemon, self.most, self.stop = daemon, 0, threading.Event()
-        self.thread = threading.Thread(target=self.look)
+        self.thread = threading.Thread(target=self.poll)
 
-    def look(self):
+    def poll(self):
         while not self.stop.is_set():
             self.most = max(self.most, len(self.daemon.workers()) - 1)
             time.sleep(0.002)
@@ -257,7 +257,7 @@ class Watch:
         self.thread.join()
 
 
-def state_of(pid):
+def get_state(pid):
     try:
         return read_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0]
     except OSError:
@@ -266,10 +266,10 @@ def state_of(pid):
 
 def start_one(daemon, known):
     """A client whose worker is stopped while it starts; None: it was ready before that, and is gone again."""
-    conn = ask(daemon)
+    conn = request_process(daemon)
     pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in known], 60)
     os.kill(pid, signal.SIGSTOP)
-    # What it may have said before that is in the log by then.
+    # A line that it printed before that is in the log after this time.
     time.sleep(0.1)
     if f"worker {pid}: device" not in daemon.log():
         known.append(pid)
@@ -281,7 +281,7 @@ def start_one(daemon, known):
 
 
 def starting(daemon, count, known):
-    """So many clients whose workers are stopped while they start: [(client, worker)]."""
+    """This number of clients whose workers are stopped while they start: [(client, worker)]."""
     held = []
     for _ in range(10 * count):
         one = start_one(daemon, known)
@@ -291,14 +291,14 @@ def starting(daemon, count, known):
     raise Failed("workers are ready before they can be stopped")
 
 
-@case("who asks for a process and leaves has no more of them than its tenant may have sessions")
+@case("clients that request a process and leave have no more processes than their tenant's limit of sessions")
 def _():
     with Configured("[tenant alice]\nsessions = 2\n", "--insecure") as daemon:
         with Watch(daemon) as watch:
             asking = []
             for _ in range(100):
                 # One that is closed before the daemon looks at it gets no process at all.
-                asking.append(ask(daemon, field(14, "alice") + WISH))
+                asking.append(request_process(daemon, field(14, "alice") + WISH))
                 if len(asking) > 4:
                     asking.pop(0).close()
             wait_until("a process of its own", lambda: watch.most, PATIENCE)
@@ -307,7 +307,7 @@ def _():
             flood_is_over(daemon)
         require(1 <= watch.most <= 2, f"{watch.most} processes at a time")
         daemon.run("vectoradd", env=as_tenant("alice", **PROCESS)).expect(out="vectoradd: ok\n", err="")
-        require("error:" not in daemon.log(), "the end of a worker whose client has left is no error")
+        require("error:" not in daemon.log(), "the end of a worker whose client has left is logged as an error")
         one_worker(daemon)
 
 
@@ -316,11 +316,11 @@ def _():
     with Daemon("--max-sessions", "6", "--insecure") as daemon:
         with Watch(daemon) as watch:
             for _ in range(60):
-                ask(daemon).close()
-            held = [ask(daemon) for _ in range(6)]
+                request_process(daemon).close()
+            held = [request_process(daemon) for _ in range(6)]
             for conn in held:
                 welcomed(conn)
-            require(refusal(ask(daemon)) == "no free session slot (--max-sessions)", "another reason")
+            require(refusal(request_process(daemon)) == "no free session slot (--max-sessions)", "another reason")
         require(watch.most <= 6, f"{watch.most} processes at a time")
         for conn in held:
             conn.close()
@@ -333,15 +333,15 @@ def _():
     with Configured("[daemon]\nsessions-per-address = 3\n", "--insecure") as daemon:
         with Watch(daemon) as watch:
             for _ in range(60):
-                ask(daemon).close()
+                request_process(daemon).close()
             flood_is_over(daemon)
-        # Those of which the system did not say any more whose they were are another one.
+        # Connections whose address the system no longer returned count as one more address.
         require(watch.most <= 6, f"{watch.most} processes at a time")
         with Watch(daemon) as watch:
-            held = [ask(daemon) for _ in range(3)]
+            held = [request_process(daemon) for _ in range(3)]
             for conn in held:
                 welcomed(conn)
-            require("(sessions-per-address)" in refusal(ask(daemon)), "another reason")
+            require("(sessions-per-address)" in refusal(request_process(daemon)), "another reason")
         require(watch.most <= 3, f"{watch.most} processes at a time")
         for conn in held:
             conn.close()
@@ -353,14 +353,14 @@ def _():
     with Configured("[tenant alice]\nsessions = 20\n", *CHATTY, env=SLOW) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
-        waiting = [ask(daemon) for _ in range(3)]
+        waiting = [request_process(daemon) for _ in range(3)]
         daemon.check_works()
         # She has had none yet, and comes before those who have waited for longer.
-        alice = ask(daemon, field(14, "alice") + WISH)
+        alice = request_process(daemon, field(14, "alice") + WISH)
         time.sleep(0.3)
         require(sorted(daemon.workers()) == sorted(known), "more of them start")
         begun[0][0].close()
-        wait_until("the worker is killed whose client has left", lambda: state_of(begun[0][1]) in ("", "Z"), 5)
+        wait_until("the worker is killed whose client has left", lambda: get_state(begun[0][1]) in ("", "Z"), 5)
         welcomed(alice)
         for conn in waiting:
             welcomed(conn)
@@ -373,14 +373,14 @@ def _():
         one_worker(daemon)
 
 
-@case("who waits for its turn has its place, and gives it back when it leaves")
+@case("a client that waits for its turn has a session slot, and frees it when it leaves")
 def _():
     with Daemon("--max-sessions", "5", *CHATTY, env=SLOW) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
-        waiting = ask(daemon)
+        waiting = request_process(daemon)
         time.sleep(1)  # it has come, and waits
-        require("no free session slot" in refusal(ask(daemon)), "it has no place")
+        require("no free session slot" in refusal(request_process(daemon)), "it has no place")
         waiting.close()
         wait_until("its place is free", lambda: daemon.run("vectoradd").status == 0, SOON)
         for conn, _ in begun:
@@ -399,17 +399,17 @@ def _():
         one_worker(daemon)
 
 
-@case("a place that is there when the configuration has been read again is had by who waits for one")
+@case("a session slot that a reload adds is given to a client that waits for one")
 def _():
     alice = field(14, "alice") + WISH
     with Configured("[tenant alice]\nsessions = 1\n") as daemon:
-        first = ask(daemon, alice)
+        first = request_process(daemon, alice)
         welcomed(first)
-        second = ask(daemon, alice)
+        second = request_process(daemon, alice)
         time.sleep(0.3)  # it has come, and waits
         daemon.reload("[tenant alice]\nsessions = 2\n")
         welcomed(second)
-        require("has reached its limit of 2 sessions" in refusal(ask(daemon, alice)), "another reason")
+        require("has reached its limit of 2 sessions" in refusal(request_process(daemon, alice)), "another reason")
         first.close()
         second.close()
         one_worker(daemon)
@@ -421,12 +421,12 @@ def _():
     with Configured("[tenant alice]\nisolation = shared-only\n") as daemon:
         result = daemon.run("vectoradd", env=as_tenant("alice", **PROCESS))
         require(result.status != 0 and wanted in result.err, str(result))
-        require(wanted in refusal(ask(daemon, field(14, "alice") + WISH)), "another reason")
+        require(wanted in refusal(request_process(daemon, field(14, "alice") + WISH)), "another reason")
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
         daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
         one_worker(daemon)
         daemon.reload("[daemon]\nisolation = shared-only\n[tenant alice]\nisolation = shared\n")
-        require("tenant default may not" in refusal(ask(daemon)), "another reason")
+        require("tenant default may not" in refusal(request_process(daemon)), "another reason")
         daemon.run("vectoradd", env=as_tenant("alice", **PROCESS)).expect(out="vectoradd: ok\n", err="")
         one_worker(daemon)
 
