@@ -158,7 +158,7 @@ def private_processes_of(functions, device):
 
 
 def private_shares_of(functions, device, engines):
-    """As pmon of an nvidia-smi asks that knows so many engines: the mean of all samples."""
+    """The mean of all samples, queried like pmon of an nvidia-smi that knows this number of engines."""
     size = 8 + engines * 80
     room, count, shares = ctypes.create_string_buffer(b"\xaa" * 100 * size, 100 * size), ctypes.c_uint(100), {}
     unknown = ctypes.c_uint(0)
@@ -190,7 +190,7 @@ def monitors():
     names = private_processes_of(functions, device)
     shares = shares_of(device)
     assert set(shares) == set(names) == set(processes_of(device)), (shares, names)
-    # Who is busy may have been kept from it for a while.
+    # A busy process may have waited for its turn for a while.
     for engines in (4, 6) * 3:
         seen = private_shares_of(functions, device, engines)
         assert set(seen) == set(names), (seen, names)
@@ -201,7 +201,7 @@ def monitors():
 
 
 def pairs():
-    """How two devices stand to one another."""
+    """The level of the connection between two devices."""
     good("nvmlInit_v2")
     functions, places, level = private_functions(), [], ctypes.c_int()
     for index in range(2):
