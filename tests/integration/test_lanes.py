@@ -22,7 +22,7 @@ SUCCESS, INVALID_VALUE = 0, 1
 OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
 SHORT = "lanes: ok\n"
 SOON = PATIENCE / 4
-# All that a test gives the client; what suits this machine may be fewer.
+# All lanes that a test gives the client, whose default for this machine may be fewer.
 FOUR = {"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info,error"}
 # The thread sanitizer looks at every byte that is copied, and finds no more in many than in some: it has all
 # sizes once for each transport, and a little of it all for the rest.
@@ -95,7 +95,7 @@ def _():
             judge("copyorder", daemon.run("copyorder", env=env))
 
 
-@case("a number of lanes that makes no sense is told")
+@case("an invalid number of lanes is reported")
 def _():
     with Daemon() as daemon:
         for text in ("0", "17", "two", "-1", "2x"):
@@ -121,7 +121,7 @@ def _():
         send_copy(session, lanes, 1, session.base, bytes(30 * MIB))
         require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
         seconds = time.monotonic() - begin
-        # The first bytes are free: as many as may be saved up. How long a busy machine takes says nothing of the limit.
+        # The first bytes are sent at once, up to the size of the burst. The time that a busy machine takes may be longer.
         require(0.2 < seconds < SOON, f"30 MiB took {seconds:.2f} s")
         close_all(session, lanes)
 
@@ -244,7 +244,7 @@ def take_chunks(lanes, size):
     return bytes(found)
 
 
-@case("by hand: chunks in any order, before and behind their record, and back")
+@case("by hand: chunks in any order, before and after their record, and back")
 def _():
     with Daemon() as daemon:
         session, lanes = open_session(daemon, size=16 * MIB)
@@ -287,7 +287,7 @@ LZ4 = wire.field(7, 2)
 
 
 def packed(byte, size):
-    """One block of LZ4: this byte so many times."""
+    """One block of LZ4: this byte, size times."""
     match = size - 6 - 4 - 15
     return bytes([0x1f, byte, 1, 0]) + b"\xff" * (match // 255) + bytes([match % 255, 0x50]) + bytes([byte] * 5)
 
@@ -370,7 +370,7 @@ def _():
 
 
 class FarAway:
-    """Brings bytes to a daemon and back, each so many seconds late: a context manager."""
+    """A context manager that passes bytes to a daemon and back, each with a delay in seconds."""
 
     def __init__(self, port, seconds):
         self.port, self.seconds = port, seconds
@@ -429,14 +429,14 @@ def expect_end(session, lanes, reason):
     def ended():
         return re.search(rf"session {session.id} \(.*: closed: .*{reason}", session.daemon.log())
     try:
-        wait_until(f"the log says {reason!r} of session {session.id}", ended, 60)
+        wait_until(f"the log has {reason!r} for session {session.id}", ended, 60)
     finally:
         close_all(session, lanes)
 
 
 def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
-    """A peer that does this while a program copies, which does not notice.  timeout: the peer may be silent
-    for so many seconds; the program, which may be slow, for the usual time."""
+    """A peer that does this while a program copies, which does not notice.  timeout: the seconds that the
+    peer may be silent; the program, which may be slow, may be silent for the usual time."""
     def add(function):
         @case(f"hostile: {function.__doc__}")
         def _():
@@ -444,7 +444,7 @@ def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
                 workers = daemon.workers()
                 session, lanes = open_session(daemon, count, size, more)
                 session.daemon = daemon
-                # What is open keeps the limit that it began with.
+                # Open connections keep their limit.
                 daemon.reload("[daemon]\ntimeout = 30\n")
                 program = daemon.start("lanes", "short", env=FOUR)
                 try:
@@ -536,7 +536,7 @@ def _whole(session, lanes):
 
 @hostile("data lane 1: a chunk that is malformed")
 def _packed_unasked(session, lanes):
-    """a compressed chunk, where nothing was said of compression"""
+    """a compressed chunk, though compression was not negotiated"""
     ask_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB)))
 
@@ -550,14 +550,14 @@ def _packed_too_large(session, lanes):
 
 @hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
 def _packed_short(session, lanes):
-    """a compressed chunk of fewer bytes than it says"""
+    """a compressed chunk of fewer bytes than its header states"""
     ask_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB - 1)))
 
 
 @hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
 def _packed_long(session, lanes):
-    """a compressed chunk of more bytes than it says"""
+    """a compressed chunk of more bytes than its header states"""
     ask_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, 64 * MIB)))
 
@@ -648,7 +648,7 @@ def _stops(session, lanes):
 
 @hostile("it sent a copy on its data lanes while a host function is not done")
 def _behind_function(session, lanes):
-    """a copy behind a host function"""
+    """a copy after a host function"""
     session.post("gpHostFunction", {"stream": 1, "function": 1})
     session.wait_turn()
     ask_in(session, 1, session.base, MIB)
@@ -672,7 +672,7 @@ def _ahead(session, lanes):
 
 @hostile("(the client closed it|the program exited without closing the session)", size=64 * MIB)
 def _not_read(session, lanes):
-    """copies from the device that nobody reads"""
+    """copies from the device that the peer does not read"""
     for n in range(40):
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
     result = session.ask("gpMemoryInfo", {"device": 0})
@@ -682,7 +682,7 @@ def _not_read(session, lanes):
 
 @hostile("data lane \\d: ", size=64 * MIB)
 def _not_read_and_blocked(session, lanes):
-    """copies from the device that nobody reads, and what must come behind them"""
+    """copies from the device that the peer does not read, and later work that must wait for them"""
     for n in range(10):
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
     session.copy_in(session.base, b"q" * 1000)

@@ -45,7 +45,7 @@ class User:
         return self.file(name)
 
     def env(self, **more):
-        """Nothing says where the library is: that is gpupool's to find out."""
+        """An environment without the library's path: gpupool must find the library."""
         env = client_environment()
         del env["LD_LIBRARY_PATH"]
         if os.environ.get("GP_LIBRARIES"):
@@ -56,7 +56,7 @@ class User:
         return Program("gpupool", args, env=self.env(**env), path=GPUPOOL, stdin=stdin)
 
     def say(self, *args, text=None, status=0, **env):
-        """What it prints, and on standard error; text: its standard input."""
+        """The output and the errors of gpupool; text: its standard input."""
         begin = time.monotonic()
         done = subprocess.run([GPUPOOL, *args], input=text, stdin=None if text is not None else subprocess.DEVNULL,
                               capture_output=True, text=True, env={**base_environment(), **self.env(**env)},
@@ -99,11 +99,11 @@ def closed_port():
 @case("a program runs on the first pool of pools.conf, on one that is named, on an address, on REMOTE_GPU's")
 def _():
     with User() as user, Daemon() as daemon:
-        user.write(f"# mine\n[pool lab]\nurl = {daemon.address}\n\n[pool off]\nurl = tcp://127.0.0.1:{closed_port()} ; nobody\n")
+        user.write(f"# mine\n[pool lab]\nurl = {daemon.address}\n\n[pool off]\nurl = tcp://127.0.0.1:{closed_port()} ; unused\n")
         for args, env in (((), {}), (("-p", "lab"), {}), (("--pool=lab",), {"REMOTE_GPU": "tcp://nowhere.invalid"}),
                           (("-p", daemon.address), {}), ((), {"GPUPOOL_POOL": "lab"})):
             user.say("run", *args, app("vectoradd"), **env).expect(out="vectoradd: ok\n", err="")
-        # What the environment says comes before the file.
+        # The environment has precedence over the file.
         user.say("run", app("vectoradd"), REMOTE_GPU=daemon.address).expect(out="vectoradd: ok\n", err="")
         result = user.say("run", "-p", "off", app("vectoradd"), status=1)
         require("Connection refused" in result.err, str(result))
@@ -126,7 +126,7 @@ def _():
         require(program.finish().status == -signal.SIGTERM, "not ended by the signal")
 
 
-@case("what cannot be run is 127 or 126, and gpupool's own mistakes are 125, each with a line")
+@case("a program that cannot be run ends with 127 or 126, an error of gpupool with 125, each with a line")
 def _():
     with User() as user:
         user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
@@ -140,7 +140,7 @@ def _():
                 done.stderr == "gpupool: here: No such file or directory; did you mean ./here, in this folder?\n", f"{done}")
         user.fails("/nowhere/at/all: No such file or directory", "run", "/nowhere/at/all", status=127)
         user.fails(f"{text}: Permission denied", "run", text, status=126)
-        # What is there, and cannot be started.
+        # Files that exist and cannot be started.
         script = user.write("#!/nowhere/python3\n", "script", 0o755)
         user.fails(f"{script} is a script of /nowhere/python3: No such file or directory", "run", script, status=127)
         expect_line(user.say("check", script, status=1), "wrong", "program", f"{script} is a script of /nowhere/python3: No such file")
@@ -230,7 +230,7 @@ def _():
         user.fails(f"{path}: is a pipe, not a file", "run", "true")
 
 
-@case("login stores a token for its user alone, and a pool's address; run finds both, and says no secret")
+@case("login stores a token for its user alone, and a pool's address; run finds both, and prints no secret")
 def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 64M\n") as pool:
         path, name = pool.create("alice")
@@ -256,7 +256,7 @@ def _():
         require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
 
 
-@case("login refuses what is no token, and one that everybody could see")
+@case("login refuses an invalid token, and a token that everybody could see")
 def _():
     secret = "gpt_" + "a" * 10 + "_" + "b" * 52
     with User() as user:
@@ -299,13 +299,13 @@ def _():
             said += os.read(terminal, 1000)
         wait_until("nothing is shown", lambda: not termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
         os.write(terminal, b"gpt_\x03")
-        wait_until("what is typed is shown again", lambda: termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
+        wait_until("the terminal shows the input again", lambda: termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
         require(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, f"it ended with {status}")
 
 
-@case("login stores nothing that the pool refuses, or that nobody could ask about, unless it is told to")
+@case("login stores no token that the pool refuses or that cannot be checked, unless an option requests it")
 def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
@@ -343,7 +343,7 @@ def _():
             for found in (address, bare):
                 user.say("run", "-p", found, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
             expect_line(user.say("check", "-p", bare), "ok", "credentials", "tenant alice, authenticated by token")
-            # In clear the token does not go, whatever the pool has.
+            # The token is never sent in clear, for any address of the pool.
             result = run("vectoradd", remote=f"tcp://{bare}", env=direct)
             require(result.status == 1 and "this address requires TLS: use tls:// instead of tcp://" in result.err, str(result))
             user.fails(f'unknown pool "elsewhere:1" (other, lab); an address begins with its scheme: tls://elsewhere:1', "env", "-p", "elsewhere:1")
@@ -432,7 +432,7 @@ def _():
         require(os.path.islink(conf) and read_file(real) == "[pool z]\nurl = tls://z\n" and read_file(token) == secret, read_file(real))
 
 
-@case("a program is told of a pools.conf that is damaged, once, and of two pools that have its address")
+@case("a program reports an invalid pools.conf once, and two pools with its address")
 def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
@@ -450,7 +450,7 @@ def _():
         user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n", err="")
 
 
-@case("a pool takes away another pool's credentials, and says so of a token")
+@case("a pool removes another pool's credentials from the environment, and reports a removed token")
 def _():
     with User() as user:
         user.write("[pool lab]\nurl = tls://gpunode\n")
@@ -464,7 +464,7 @@ def _():
         require("unset" not in user.say("env", "-p", "tls://gpunode", **others).out, "they were taken away")
 
 
-@case("env prints what a shell needs, whatever is in it")
+@case("env prints values that a shell reads correctly, with any characters in them")
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
@@ -482,7 +482,7 @@ def _():
         user.fails('"train.py": env takes no program; gpupool run train.py runs it', "env", "train.py")
 
 
-@case("--memory and --sm narrow what the program gets; of more GPUs than there are one line tells")
+@case("--memory and --sm limit the program; one line reports a request for more GPUs than there are")
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\nmemory = 128M\n")
@@ -536,7 +536,7 @@ def _():
             f'gpupool: cannot connect to {each}: Connection refused (run "gpupool check")\n' for each in (gone, other)))
 
 
-@case("a full pool is waited for, with the reason and the time, and no longer than was said")
+@case("a program waits for a full pool with the reason and the time, at most for the given time")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
@@ -552,12 +552,12 @@ def _():
         first.finish().expect()
         result = second.finish().expect(out="vectoradd: ok\n")
         require(re.search(r"^gpupool: session slot available after \d+ s$", result.err, re.M), str(result))
-        # Who does not want to wait is told at once.
+        # A client that does not wait is refused at once.
         require("waiting" not in daemon.run("vectoradd").expect(err="").err, "it waited")
 
 
 def hold_and_wait(user, daemon):
-    """A program that has the only place, and two that wait for it, whose questions the daemon keeps."""
+    """A program with the only session slot, and two that wait for it, whose requests the daemon keeps."""
     user.write(f"[pool lab]\nurl = {daemon.address}\n")
     holder = daemon.start("memhog", "1", stdin=True)
     holder.wait_for_output("free after")
@@ -566,16 +566,16 @@ def hold_and_wait(user, daemon):
         before = count_descriptors(daemon.pid)
         waiting.append(user.start("run", "--wait", f"{PATIENCE}s", app("memhog"), "1", stdin=True))
         wait_until(f"number {number} waits", lambda n=number: f"; position {n} in the queue; waiting" in waiting[n - 1].err(), PATIENCE)
-        wait_until("its next question is kept", lambda n=before: count_descriptors(daemon.pid) > n, PATIENCE)
+        wait_until("its next request is kept", lambda n=before: count_descriptors(daemon.pid) > n, PATIENCE)
     return holder, waiting
 
 
-@case("a place that becomes free is kept for who waits first, and each is told its number")
+@case("a free slot is reserved for the first client of the queue, and each client gets its position")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         holder, waiting = hold_and_wait(user, daemon)
         holder.finish().expect()
-        # Whoever asks meanwhile does not get it, the second in the queue neither.
+        # A later client does not get it, and neither does the second in the queue.
         late = daemon.run("vectoradd").expect(status=1)
         require("are reserved for queued clients\n" in late.err or "no free session slot" in late.err, str(late))
         waiting[0].wait_for_output("free after", PATIENCE)
@@ -586,7 +586,7 @@ def _():
         waiting[1].finish().expect()
 
 
-@case("the daemon keeps who waits: nobody waits for the place of one that is killed")
+@case("the daemon keeps the queue: no client waits for the slot of a killed one")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         holder, waiting = hold_and_wait(user, daemon)
@@ -601,7 +601,7 @@ def _():
         waiting[1].finish().expect()
 
 
-@case("who waits for a session slot waits through a drain and a restart, and 30 seconds for a daemon that is not there yet")
+@case("a client waits for a session slot through a drain and a restart, and 30 seconds for a daemon that has not started")
 def _():
     with User() as user:
         local = f"unix://{user.folder}/run/gpupool.sock"
@@ -637,7 +637,7 @@ def _():
             program.finish().expect(out="vectoradd: ok\n")
 
 
-@case("who waits for a session slot of its tenant's is in no other tenant's way")
+@case("a client that waits for a session slot of its tenant does not block other tenants")
 def _():
     with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
         alice, _ = pool.create("alice")
@@ -647,11 +647,11 @@ def _():
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
         wait_until("it waits", lambda: "refused: tenant alice has reached its limit of 1 sessions; position 1 in the queue; waiting for a session slot "
                    in second.err(), PATIENCE)
-        # Between its questions, too, the administrator sees that it waits.
+        # Between its requests, too, the administrator sees that it waits.
         for _ in range(20):
             row = json.loads(ctl("--socket", pool.socket, "tenant", "list", "--format=json"))[1]
             require((row["tenant"], row["sessions"], row["sessions_max"], row["clients_waiting"]) == ("alice", 1, 1, 1), f"{row}")
-            require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "nobody waits")
+            require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "no client waits")
             time.sleep(0.1)
         for _ in range(2):
             pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
@@ -680,12 +680,12 @@ def _():
             holder.finish().expect()
 
 
-@case("with --wait, --memory waits until so much of the quota is free, and promises it to one at a time")
+@case("with --wait, --memory waits until that part of the quota is free, and reserves it for one client at a time")
 def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 128M\n[tenant bob]\n") as pool:
         alice, _ = pool.create("alice")
         user.say("login", "lab", pool.local, text=read_file(alice))
-        # What the tenant can never have is not waited for.
+        # The client does not wait for memory that the tenant can never have.
         user.say("run", "--wait", "2s", "--memory", "1G", app("vectoradd"))
         first = user.start("run", "--wait", "2s", "--memory", "96M", app("memhog"), "1", stdin=True)
         first.wait_for_output("free after")
@@ -703,7 +703,7 @@ def _():
         require((seen["sessions"], seen["full"]) == (0, ""), f"{seen}")
 
 
-@case("a token that cannot be read is named with its pool's line, what is no token with what is, and no secret is shown")
+@case("an unreadable token is named with its pool's line, an invalid one with the valid form, and no secret is shown")
 def _():
     with User() as user, Daemon() as daemon:
         conf = user.write("")
@@ -720,7 +720,7 @@ def _():
             require(result.err == f"gpupool: GPUPOOL_TOKEN_FILE={token}: {says}\n" and "hunter2" not in result.err + result.out, str(result))
 
 
-@case("of a pool of which one half is not there it is said which, and the other half keeps nothing")
+@case("for a pool with one missing half the message names that half, and the other half keeps nothing")
 def _():
     with User() as user, Daemon() as daemon:
         gone = f"tcp://127.0.0.1:{closed_port()}"
@@ -748,7 +748,7 @@ def _():
                 device["memory_used"] >= MIB and device["memory"] > 64 * MIB, f"{seen}")
         mine = user.start("run", app("memhog"), "1", stdin=True)
         mine.wait_for_output("free after")
-        # Full, for the tenant and for the daemon: who only looks is answered all the same.
+        # Full, for the tenant and for the daemon: a query without a session still gets its reply.
         seen = json.loads(user.say("devices", "--json").out)
         require(seen["daemons"][0]["full"] == "no free session slot (--max-sessions)", f"{seen}")
         own, = seen["sessions"]
@@ -770,7 +770,7 @@ def _():
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
-        # On a busy machine the question may take longer than the kernel.
+        # On a busy machine the query may take longer than the kernel.
         for ms in 2000, 8000, 32000:
             sleeper = daemon.start("sleeper", f"-ms={ms}")
             sleeper.wait_for_output("running")
@@ -826,7 +826,7 @@ def _():
             deaf.listen()
             expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon",
                         "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; check its log")
-            # One that answers something else, and one that says nothing at all.
+            # A server with another reply, and one that sends nothing.
             with socket.create_server(("127.0.0.1", 0)) as other:
                 threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
                 expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "is not gpupoold")
@@ -882,7 +882,7 @@ def _():
         expect_line(user.say("check", early, status=1), "wrong", "program",
                     f"early finds {other}/libcuda.so.1, which is not gpupool's, by the program's RPATH, which comes before")
         require(f"early finds {other}/libcuda.so.1, not gpupool's in " in user.say("run", early, LD_PRELOAD="").err, "no warning")
-        # Behind LD_LIBRARY_PATH it does not matter, but for who starts the program by itself.
+        # After LD_LIBRARY_PATH it matters only if the program is started without gpupool run.
         late = compiled(user.folder, "late", f"-Wl,--enable-new-dtags,-rpath,$ORIGIN/driver")
         result = user.say("check", late)
         expect_line(result, "ok", "program", r"finds gpupool's .*, by LD_LIBRARY_PATH")
@@ -902,7 +902,7 @@ def _():
 
 
 def checked(user, name):
-    """Whatever it says of it: 0 or 1, and nothing else."""
+    """The status of gpupool check, which must be 0 or 1."""
     done = subprocess.run([GPUPOOL, "check", os.path.join(user.folder, name)], capture_output=True, check=False,
                           env={**base_environment(), **user.env()}, timeout=PATIENCE)
     require(done.returncode in (0, 1), f"{done}")
@@ -932,7 +932,7 @@ def need_sources():
 
 
 def completed(user, *words):
-    """What bash offers for the last of these words."""
+    """The completions of bash for the last of these words."""
     need_sources()
     script = f'. {SOURCES}/completion/gpupool.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpupool; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", "gpupool", *words], capture_output=True, text=True, check=False,
@@ -951,7 +951,7 @@ def _():
             require(completed(user, *words) == ["b-2", "lab"], f"{words}: {completed(user, *words)}")
         require(completed(user, "run", "--m") == ["--memory"] and completed(user, "run", "--memory", "") == [], "not the options")
         require("bash" in completed(user, "run", "--gpus", "1", "bas"), "no programs")
-        require(completed(user, "run", "bash", "--m") == [], "an option of gpupool's behind the program")
+        require(completed(user, "run", "bash", "--m") == [], "an option of gpupool after the program")
         if not shutil.which("fish"):
             return
         for words, offered in (("run --m", ["--memory"]), ("run -p l", ["lab"]), ("run --gpus 1 bash --m", []), ("check bash --p", []),
@@ -962,7 +962,7 @@ def _():
             require(done.returncode == 0 and [line.split("\t")[0] for line in done.stdout.splitlines()] == offered, f"{words}: {done}")
 
 
-@case("what help says of options stands in the manual page and in each shell's completion")
+@case("the options of the help are in the manual page and in each shell's completion")
 def _():
     need_sources()
     with User() as user:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon, or a proxy in front of it, that lies about kernel parameters or about the sizes of variables. A launch
+"""A daemon, or a proxy before it, that lies about kernel parameters or about the sizes of variables. A launch
 copies the parameters from the program's memory by their sizes, and programs copy variables by theirs."""
 import os
 import re
@@ -19,7 +19,7 @@ SECRET = "sk-live-0123456789abcdef"
 
 
 def decode_kernels(info):
-    """[name, what stands between name and parameters, [[offset, size] ...]] of each kernel."""
+    """[name, the bytes between name and parameters, [[offset, size] ...]] of each kernel."""
     count, = struct.unpack_from("<I", info)
     kernels, at = [], 4
     for _ in range(count):
@@ -125,7 +125,7 @@ class Liar(wire.Listener):
 
 
 def expect_caught(lie, *texts, secret=SECRET):
-    """A program that meets this lie says so in one line, and nothing is launched."""
+    """A program that detects this lie reports it in one line, and nothing is launched."""
     with Daemon() as daemon, Liar(daemon, lie) as liar:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": liar.address, "MY_SECRET_API_KEY": secret})
         require(liar.lists > 0, "nothing was loaded")
@@ -144,7 +144,7 @@ def of_launched(change):
     return lie
 
 
-@case("who changes nothing is not noticed")
+@case("a proxy that changes nothing is not noticed")
 def _():
     with Daemon() as daemon, Liar(daemon, lambda kernels: None) as liar:
         for name in ("vectoradd", "driverapi", "multifile", "symbols", "bigglobal"):
@@ -169,7 +169,7 @@ def _():
         expect_caught(of_launched(lie), f"4 bytes in the image, and {4 + step} as the daemon reports")
 
 
-@case("parameters that are too many: pointers behind the program's own would be followed")
+@case("too many parameters: pointers after the program's own would be followed")
 def _():
     def lie(params):
         params += [[params[-1][0] + 8 * i, 8] for i in range(1, 100)]
@@ -241,13 +241,13 @@ def _():
 
 @case("a variable that lies in the window, or nowhere")
 def _():
-    # All of the window is reserved; the other one would end behind the last address.
+    # The whole window is reserved; the second address would make it end after the last address.
     expect_misplaced(lambda address: 0x110000000000 + 4096)
     expect_misplaced(lambda address: (1 << 64) - 8)
 
 
 def ask_for_variable(address, version):
-    """What a program sees of a variable of 100 bytes of a PTX image of this version."""
+    """The output of a program that queries a variable of 100 bytes, of a PTX image of this version."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(f".version {version}\n.target sm_52\n.address_size 64\n.visible .global .align 4 .b8 t[100];\n"
                    ".visible .entry k(.param .u64 a)\n{\n\tret;\n}\n")

@@ -18,7 +18,7 @@ from pool import Pool, token_of
 from wire import LANE, Conn, Session, field, hello, message, preamble
 
 
-@case("connections that say nothing have their address's places and no others")
+@case("silent connections use the slots of their address and no others")
 @own_network
 def silent_address():
     with Daemon() as daemon:
@@ -40,7 +40,7 @@ def silent_address():
             require("credentials" in refusal(conn), "another reason")
 
 
-@case("connections that are closed again before the daemon looks cost it nothing, and keep nobody waiting")
+@case("connections that are closed before the daemon accepts them cost nothing, and delay no other client")
 @own_network
 def closed_again():
     with Daemon("--log-level", "debug") as daemon:
@@ -74,13 +74,13 @@ def _():
         os.kill(daemon.pid, signal.SIGCONT)
         for i, conn in enumerate(conns[::2]):
             conn.take(64)
-            require(10 in wire.fields_of(conn.take_message()[0]), f"program {i} is not told what it may use")
+            require(10 in wire.fields_of(conn.take_message()[0]), f"program {i} does not get its devices")
         for conn in conns:
             conn.close()
         neighbour(daemon)
 
 
-@case("who has begun to speak keeps its place longer than those who have not")
+@case("a connection that has started its handshake keeps its slot longer than a silent one")
 def _():
     with Daemon() as daemon, Conn(daemon.port) as slow:
         slow.send(preamble())
@@ -93,7 +93,7 @@ def _():
         neighbour(daemon)
 
 
-@case("an address that connects again and again keeps nobody else from coming in")
+@case("an address that connects again and again does not keep out other addresses")
 @own_network
 def busy_addresses():
     with Daemon() as daemon:
@@ -150,7 +150,7 @@ def many_addresses():
             conn.close()
 
 
-@case("a user of this machine has one part of its connections, wherever he comes from, and another user his own")
+@case("each user of this machine has one part of its connections, from any address")
 def _():
     if os.geteuid() != 0:
         raise Skip("only root can be other users")
@@ -164,7 +164,7 @@ def _():
             return conn
 
         def hasty():
-            """Its sockets do not say whose they are any more."""
+            """The owner of its sockets is not known any more."""
             conns = many()
             for conn in conns:
                 conn.socket.shutdown(socket.SHUT_WR)

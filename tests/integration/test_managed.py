@@ -13,11 +13,11 @@ SIGNAL, USER, KERNEL = "signal", "userfaultfd for instructions", "userfaultfd"
 
 
 def way_of(result):
-    """What the client's log says of the way."""
+    """The mechanism for managed memory that the client's log states."""
     if "managed memory: SIGSEGV" in result.err:
         return SIGNAL
     found = re.search("managed memory: userfaultfd, system calls (included|excluded)", result.err)
-    require(found, f"no word of the way: {result}")
+    require(found, f"the mechanism is missing: {result}")
     return KERNEL if found[1] == "included" else USER
 
 

@@ -19,7 +19,7 @@ def ask(daemon, *args, **more):
     return daemon.run("python", PROGRAM, *args, path=sys.executable, env=environment(**more)).expect(err="")
 
 
-@case("facts of a device are told without a context, and total memory is the quota")
+@case("device properties are available without a context, and total memory is the quota")
 def _():
     with Daemon() as daemon:
         out = ask(daemon, "facts", **{LIMIT: "0=256M"}).out
@@ -51,7 +51,7 @@ def _():
         require(mib >= 64, seen)
 
 
-@case("nvidia-smi's private functions tell who uses a GPU and how much, and the others are not supported")
+@case("nvidia-smi's private functions report the users of a GPU and their shares, and the others are not supported")
 def _():
     with Daemon() as daemon:
         users = [Program("python", [PROGRAM, what], daemon.address, env=environment(), path=sys.executable, stdin=True)
@@ -94,7 +94,7 @@ def _():
         require(re.fullmatch(r"devices [1-9]\d* total [1-9]\d*\ncuInit 100\n", out), out)
 
 
-@case("peers are told, and their links where a switch joins all devices of the program")
+@case("peers are reported, and their links where a switch joins all devices of the program")
 def _():
     told = {"peers": "field 0 1\nremote 0 FFFF:FF:1F.0\nlink 1 2 1\n", "none": "field 3 0\nremote 3 \n"}
     with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2"}) as daemon, Daemon() as other:
@@ -108,7 +108,7 @@ def _():
         require(ask(daemon, "links").out == "".join(f"status {status}\n{told['none']}" for status in ("0 5", "5 0")), "no peers")
 
 
-@case("without a daemon there is no driver, and whoever needs none is told that there is no device")
+@case("without a daemon there is no driver, and a program that needs none gets zero devices")
 def _():
     program = Program("python", [PROGRAM, "absent"], "tcp://127.0.0.1:1", env=environment(), path=sys.executable)
     result = program.finish()

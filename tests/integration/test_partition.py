@@ -37,7 +37,7 @@ def _():
         daemon.run("smcount").expect(out=told(ALL))
 
 
-@case("clients with shares run side by side, and none has more than it was told")
+@case("clients with shares run side by side, and none exceeds its reported share")
 def _():
     with Daemon(env=ENV) as daemon:
         programs = [(daemon.start("smcount", "15", "5", env=share(percentage)), ALL * percentage // 100)
@@ -60,10 +60,10 @@ def _():
 def _():
     with Daemon(env={"GPUPOOL_SOFT_MULTIPROCESSORS": "1"}) as daemon:
         daemon.run("smcount", env=share(50)).expect(out=told(1))
-        require("no green contexts" in daemon.log(), "the log does not say so")
+        require("no green contexts" in daemon.log(), "the log does not report it")
 
 
-@case("a tenant's share is that of all its sessions, each of which is told it")
+@case("a tenant's share applies to all its sessions together, and is reported to each")
 def _():
     with Configured("[tenant a]\nsm = 50%\n[tenant b]\nsm = 8\n", env=ENV) as daemon:
         programs = [(daemon.start("smcount", "10", "5", env=as_tenant(name)), count)
@@ -90,7 +90,7 @@ def last_count(program, what):
 
 
 def wait_for_count(program, count, what="ran"):
-    """Seconds until its grids run on so many."""
+    """Seconds until its grids run on count multiprocessors."""
     begin = time.monotonic()
     while last_count(program, what) != count:
         require(program.process.poll() is None, f"ended with {program.process.returncode}: {program.err()}")
@@ -126,7 +126,7 @@ def _():
         daemon.settle()
 
 
-@case("green contexts have as many multiprocessors as were asked for, or all of a share that has not so many")
+@case("green contexts have the requested number of multiprocessors, or the whole share if it is smaller")
 def _():
     with Configured("[tenant a]\nsm = 16\n", env=ENV) as daemon:
         program = daemon.start("greens", "1000000", env=as_tenant("a"))
@@ -137,7 +137,7 @@ def _():
         program.kill()
 
 
-@case("what a program was told of clusters is forgotten when its share changes")
+@case("the cached cluster limits of a program are dropped when its share changes")
 def _():
     with Configured("[tenant a]\nsm = 8\n", env=ENV) as daemon:
         program = daemon.start("smcount", "1000000", "2", "clusters", env=as_tenant("a"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_rdma.py NBODY PROGRAM...: the rdma transport over Soft-RoCE. In one virtual machine: what
-transport.h promises, programs with a daemon, and what dies. In two that a wire joins: the same
-programs, and a machine that loses its power. On this machine: what there is without RDMA."""
+"""test_rdma.py NBODY PROGRAM...: the rdma transport over Soft-RoCE. In one virtual machine: the
+contract of transport.h, programs with a daemon, and processes that die. In two that a wire joins: the
+same programs, and a machine that loses its power. On this machine: the behavior without RDMA."""
 import os
 import re
 import shlex
@@ -189,7 +189,7 @@ def plan_programs(planned, nbody, names):
     planned.add("a client that dies in the middle of copies without staging is noticed", env,
                 shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
     planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
-    planned.add("a program that closes all descriptors is told so at once, and its own files stay untouched", env,
+    planned.add("a program that closes all descriptors gets an error at once, and its own files stay untouched", env,
                 [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], is_told_and_nothing_else)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
@@ -265,7 +265,7 @@ def _():
             require(not REPORTS.search(server.out()), f"a sanitizer's report: {server.out()}")
 
 
-@case("where there is no RDMA, client and daemon say so in a sentence")
+@case("without RDMA, client and daemon report it in a sentence")
 def _():
     if os.path.exists("/dev/infiniband/rdma_cm"):
         raise Skip("this machine has RDMA")
@@ -282,15 +282,15 @@ def _():
             f"gpupool: rdma://127.0.0.1:{daemon.port}: the daemon does not serve RDMA"), f"other words: {result}")
         result = run("vectoradd", remote=f"rdma+tcp://127.0.0.1:{daemon.port}", env={"GPUPOOL_LOG": "info"})
         result.expect(out="vectoradd: ok\n")
-        require("no RDMA, the lanes go over tcp" in result.err, f"it does not say so: {result}")
+        require("no RDMA, the lanes go over tcp" in result.err, f"the reason is missing: {result}")
 
 
 def needs_tls(result):
     require(result.status not in (0, 124) and re.search(r"refused: this address requires TLS", result.err),
-            f"it is not told to use TLS: {result}")
+            f"the message does not name TLS: {result}")
 
 
-# The daemon is told that there is a certificate now.
+# Notifies the daemon of the new certificate.
 RELOAD = """
 "$1" cert init "$2" >&2 && kill -HUP $(cat /tmp/daemon.pid) || exit
 for i in $(seq 300); do
@@ -308,7 +308,7 @@ def stays_clear(result):
             f"it does not warn: {result}")
 
 
-# Without CAP_IPC_LOCK, so that root, too, may lock no more than so many KiB.
+# Without CAP_IPC_LOCK, so that the limit in KiB of locked memory applies to root, too.
 LOCKED = """
 kib=$1
 shift
@@ -324,14 +324,14 @@ def plan_locked(planned):
                       "--admin-socket", "off"), says_where)
     planned.add("large copies are right with it", {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
-    planned.add("a certificate that comes while it runs is not for its address, and the log says so",
+    planned.add("a certificate that is created while the daemon runs is not for its address, and the log reports it",
                 {**base_environment(), **SANITIZERS}, shell(RELOAD, os.environ["GP_CTL"], vm.OWN), stays_clear)
-    planned.add("they went through staging, and the log says why", {}, shell(STOP),
+    planned.add("they went through staging, and the log has the reason", {}, shell(STOP),
                 went_through_staging("dma-buf: not supported; ibv_reg_mr: Cannot allocate memory"))
 
 
 def plan_secure(planned, names):
-    """A daemon that everybody can reach, and that lets in who has a token."""
+    """A daemon that every client can reach, and that accepts clients with a token."""
     program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
     env = installed_environment(f"rdma://{vm.OWN}:{PORT}")
     planned.add("the pool that has its certificates already gets a token", {**base_environment(), **SANITIZERS},

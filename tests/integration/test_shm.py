@@ -27,8 +27,8 @@ def _():
     with Pool() as pool:
         require(transport_of(pool.local) == "shm", "no shared memory")
         require(transport_of(pool.local, GPUPOOL_SHM="1") == "shm", "no shared memory though it was asked for")
-        require(transport_of(pool.local, "short", GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 says nothing")
-        require(transport_of(pool.address, "short") == "tcp", "tcp is no tcp")
+        require(transport_of(pool.local, "short", GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 has no effect")
+        require(transport_of(pool.address, "short") == "tcp", "the transport is not tcp")
 
 
 if __name__ == "__main__":

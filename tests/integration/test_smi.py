@@ -80,7 +80,7 @@ class View:
     def monitors(self):
         line = self.find(r"^ +0 +(\d+) +(\d+) ", self.ask("dmon", "-c", "1"))
         require(int(line[1]) > 0 and int(line[2]) > 0, line[0])
-        # Who is busy may have been kept from it for a while.
+        # A busy process may have waited for its turn for a while.
         text = self.ask("pmon", "-c", "3")
         busy = re.findall(rf"^ +0 +{self.pid} +C +(\d+) .*python", text, re.M)
         require(len(busy) == 3 and 0 < max(map(int, busy)) <= 100, text)
@@ -121,7 +121,7 @@ def _():
             require(re.search(r"^GPU0\s+X\s.*\bSYS\b", ask("topo", "-m"), re.M), path)
 
 
-@case("nvidia-smi says that there is no driver where there is no daemon")
+@case("nvidia-smi reports that there is no driver if there is no daemon")
 def _():
     if not FOUND:
         raise Skip("no nvidia-smi")

@@ -37,7 +37,7 @@ def _():
             require(result.out.startswith(f"device {mib} MiB, total {mib} MiB"), str(result))
 
 
-@case("a tenant's memory holds over all its sessions, of both classes, and nobody else's")
+@case("a tenant's memory limit applies to all its sessions, of both classes, and to no other tenant")
 def _():
     config = "[tenant a]\nmemory = 128M\n[tenant b]\nmemory = 128M\n"
     with Configured(config) as daemon:
@@ -77,7 +77,7 @@ def _():
         daemon.run("memhog", "128", env=as_tenant("a")).expect()
         daemon.reload("[tenant a]\nmemory = 16M\n")
         require(daemon.run("memhog", "8", env=as_tenant("a")).status == 1, "more than the new quota")
-        # What it has it keeps, and ends in good order.
+        # It keeps its memory, and ends without an error.
         holder.finish().expect()
         daemon.run("memhog", "8", env=as_tenant("a")).expect()
 
@@ -101,7 +101,7 @@ def _():
         daemon.check_works()
 
 
-@case("whose a session is: named, by user, or default; who may not is told why")
+@case("the tenant of a session: named, by user, or default; a refused client gets the reason")
 def _():
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     config = (f"[tenant mine]\nmemory = 64M\nusers = {user}\n[tenant far]\naddresses = 10.0.0.0/8\n"
@@ -128,7 +128,7 @@ def wait_in_queue(daemon, tenant, number):
     return conn
 
 
-@case("the queue has 64 numbers for a tenant, whatever its sessions are; who comes later is told that there is none")
+@case("the queue has 64 numbers for a tenant with any sessions; a later client gets none")
 def _():
     with Configured("[tenant one]\nsessions = 1\n[tenant other]\nsessions = 1\n") as daemon:
         holders = [daemon.start("memhog", "1", env=as_tenant(name), stdin=True) for name in ("one", "other")]
@@ -165,7 +165,7 @@ def _():
         require(result.out.startswith(f"device {whole // 4 // UNIT * UNIT} MiB, total {whole // 4 // UNIT * UNIT} MiB"), str(result))
         for holder in holders:
             holder.finish().expect()
-        # The number changes without a new start.
+        # The number changes without a restart.
         daemon.reload("[device *]\nvirtual-number = 2\n")
         result = daemon.run("quota").expect()
         require(result.out.startswith(f"device {whole // 2 // UNIT * UNIT} MiB, total {whole // 2 // UNIT * UNIT} MiB"), str(result))
@@ -185,7 +185,7 @@ def _():
         require(daemon.run("vectoradd", env=as_tenant("slow")).expect().seconds < result.seconds, "the limit stays")
 
 
-@case("who waits under a limit of bandwidth goes on when it is lifted")
+@case("a client that waits under a limit of bandwidth continues when the limit is removed")
 def _():
     with Configured("[tenant slow]\nbandwidth = 64K\n") as daemon:
         # 600,000 bytes each.

@@ -82,7 +82,7 @@ def others_come_in(port):
 
 
 def unread_welcome(daemon, port, connect):
-    """It waits in the system's memory, and whoever reads it late gets all of it."""
+    """The unread Welcome waits in the socket's buffer, and a late reader gets all of it."""
     remember_images(port)
     held = [connect() for _ in range(4)]
     try:
@@ -97,7 +97,7 @@ def unread_welcome(daemon, port, connect):
     daemon.check_works()
 
 
-@case("clients that do not read their Welcome keep nobody else waiting, and may read it later")
+@case("clients that do not read their Welcome delay no other client, and may read it later")
 def _():
     with Daemon() as daemon:
         unread_welcome(daemon, daemon.port, lambda: open_slow(daemon.port))
