@@ -163,7 +163,7 @@ class AtOnce:
         os.kill(self.daemon.pid, signal.SIGCONT)
 
 
-def answer_of(conn):
+def answer_kinds(conn):
     """The kinds of the messages that answer the Hello, which was sent on connecting."""
     conn.socket.settimeout(5)
     try:

@@ -8,8 +8,8 @@
  *   loops modules COUNT    loads the same code, sets a kernel up, launches it, unloads the code
  *   loops libraries COUNT  the same as a library
  *   loops copies COUNT     loads the same code, which stays loaded, and launches it
- *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other, now
- * and then after a host function
+ *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other,
+ *                          sometimes after a host function
  *   loops links COUNT      links two texts, loads what came of it, launches it and unloads it
  *   loops relinks COUNT    the same with a second text that is another one each time; before, one
  *                          that is not code is refused
@@ -93,7 +93,7 @@ static CUfunction add;
 static CUcontext context;
 
 static CUgraph
-graph_of(unsigned int blocks, bool together, CUgraphNode *node)
+build_graph(unsigned int blocks, bool together, CUgraphNode *node)
 {
 	void *params[] = { &sum };
 	const CUDA_KERNEL_NODE_PARAMS kernel = { .func = add,
@@ -126,7 +126,7 @@ run_graph(bool together)
 {
 	CUgraphExecUpdateResultInfo info;
 	CUgraphNode node;
-	CUgraph graph = graph_of(1, together, &node), other = graph_of(2, together, &node);
+	CUgraph graph = build_graph(1, together, &node), other = build_graph(2, together, &node);
 	CUgraphExec exec;
 
 	CHECK(cuGraphInstantiate(&exec, graph, 0));

@@ -5,8 +5,8 @@
  *   probe images FILE...      loads each file's bytes as a module and prints the result
  *   probe libraries FILE...   loads all of them as libraries, then prints the number of kernels of
  *                             each, or the error
- *   probe variable FILE NAME  a variable of a module: prints its attributes, and whether the program
- *                             can map memory at its address, before and after the module is unloaded
+ *   probe variable FILE NAME  a variable of a module: prints its attributes, and whether memory
+ *                             can be mapped at its address, before and after unloading
  *   probe allocations COUNT SIZE
  *                             allocates COUNT times, then frees the allocations in turn
  *   probe again COUNT SIZE    COUNT times: allocates and frees
@@ -18,8 +18,8 @@
  *                             an IPC handle, or a file descriptor
  *   probe elsewhere DEVICES   memory that was allocated for device 0, and the last device's kernels
  *   probe reach COUNT SIZE    COUNT times: allocates and frees pinned memory that kernels access
- *   probe waits COUNT SIZE    with SIZE bytes of such memory: COUNT waits of each kind for work that
- *                             writes to it; prints the milliseconds of one wait
+ *   probe waits COUNT SIZE    with SIZE bytes of such memory: COUNT waits of each kind for work
+ *                             that writes to it; prints the milliseconds of one wait
  */
 #include <cuda.h>
 #include <errno.h>
@@ -195,7 +195,7 @@ try_to_map(CUdeviceptr address)
 }
 
 static void
-ask_for_variable(const char *path, const char *name)
+print_variable(const char *path, const char *name)
 {
 	CUmodule module = NULL;
 	CUdeviceptr address = 0;
@@ -274,7 +274,7 @@ wait_for_copy(const struct waiting *waiting)
 
 /* The copy waits, and then there is nothing to wait for. */
 static CUresult
-wait_behind_copy(const struct waiting *waiting)
+wait_after_copy(const struct waiting *waiting)
 {
 	char bytes[64];
 	CUresult result = cuMemcpyDtoHAsync(bytes, waiting->device, sizeof(bytes), waiting->stream);
@@ -284,7 +284,7 @@ wait_behind_copy(const struct waiting *waiting)
 
 /* The reply to the copy reports that the stream is idle. */
 static CUresult
-wait_behind_pinned(const struct waiting *waiting)
+wait_after_pinned(const struct waiting *waiting)
 {
 	CUresult result = cuMemcpyDtoHAsync(waiting->pinned, waiting->device, 64, waiting->stream);
 
@@ -312,7 +312,7 @@ wait_often(int count, size_t size)
 	} kinds[] = {
 		{ "stream", wait_for_stream },   { "event", wait_for_event },
 		{ "context", wait_for_context }, { "copy", wait_for_copy },
-		{ "copied", wait_behind_copy },  { "pinned", wait_behind_pinned },
+		{ "copied", wait_after_copy },   { "pinned", wait_after_pinned },
 		{ "again", wait_again },
 	};
 	struct waiting waiting;
@@ -421,7 +421,7 @@ main(int argc, char **argv)
 	} else if (argc > 2 && strcmp(argv[1], "libraries") == 0) {
 		load_libraries(argv + 2, argc - 2);
 	} else if (argc == 4 && strcmp(argv[1], "variable") == 0) {
-		ask_for_variable(argv[2], argv[3]);
+		print_variable(argv[2], argv[3]);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 3 && strcmp(argv[1], "hold") == 0) {

@@ -187,7 +187,7 @@ objects(struct program *p)
 
 /* Of what has been waited for. */
 static void
-ask_again(struct program *p)
+query_again(struct program *p)
 {
 	for (int i = 0; i < 2; i++) {
 		require(cuEventQuery(p->events[i]), "cuEventQuery");
@@ -207,7 +207,7 @@ again(struct program *p)
 		require(cuEventRecord(p->events[i], p->streams[0]), "cuEventRecord");
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");
-	ask_again(p);
+	query_again(p);
 }
 
 static void
@@ -221,7 +221,7 @@ read_number(struct program *p)
 	}
 	require(cuMemcpyDtoH(&number, p->number, sizeof(number)), "cuMemcpyDtoH");
 	check(p, number);
-	ask_again(p);
+	query_again(p);
 }
 
 static void
@@ -352,7 +352,7 @@ arrays(struct program *p)
 }
 
 static void
-ask_constants(struct program *p)
+get_constants(struct program *p)
 {
 	CUdevResource all, groups[2];
 	unsigned int count = 2;
@@ -417,7 +417,7 @@ main(int argc, char **argv)
 		{ "order", work },        { "again", again },       { "read", read_number },
 		{ "limits", set_limits }, { "poll", poll_event },   { "times", times },
 		{ "buffers", buffers },   { "sizes", sizes },       { "physical", physical },
-		{ "arrays", arrays },     { "textures", textures }, { "constants", ask_constants },
+		{ "arrays", arrays },     { "textures", textures }, { "constants", get_constants },
 		{ "frees", frees },       { "mapped", mapped },
 	};
 	struct program program = { 0 };

@@ -12,7 +12,7 @@ import time
 
 import wire
 from harness import Certificates, Daemon, Encrypted, Skip, case, require, wait_until
-from limiting import (ALICE, ATTACKER, FAR, NOBODY, SOON, SUCCESS, AtOnce, Held, answer_of, become, comes_in, expect_closed,
+from limiting import (ALICE, ATTACKER, FAR, NOBODY, SOON, SUCCESS, AtOnce, Held, answer_kinds, become, comes_in, expect_closed,
                       is_open, neighbour, own_network, refusal, run_cases)
 from pool import Pool, token_of
 from wire import LANE, Conn, Session, field, hello, message, preamble
@@ -51,7 +51,7 @@ def closed_again():
                         conn.send(sent)
             conn = Conn(daemon.port)
             conn.send(preamble() + message(hello()))
-        require(2 in answer_of(conn), "no welcome")
+        require(2 in answer_kinds(conn), "no welcome")
         conn.close()
         # No thread was made for one of them.
         require(f"tcp://{FAR}" not in daemon.log(), "a closed connection was taken")
@@ -87,7 +87,7 @@ def _():
         silent = [Conn(daemon.port) for _ in range(60)]
         daemon.wait_for_log(r"no session: no Hello while other connections wait")
         slow.send(message(hello()))
-        require(2 in answer_of(slow), "it is not welcome")
+        require(2 in answer_kinds(slow), "it is not welcome")
         for conn in silent:
             conn.close()
         neighbour(daemon)
@@ -144,8 +144,8 @@ def many_addresses():
             for conn in [*own, last]:
                 conn.send(preamble() + message(hello()))
         for conn in own:
-            require(2 in answer_of(conn), "no welcome")
-        require(3 in answer_of(last), "no refusal")
+            require(2 in answer_kinds(conn), "no welcome")
+        require(3 in answer_kinds(last), "no refusal")
         for conn in [*own, last, *others]:
             conn.close()
 
@@ -179,7 +179,7 @@ def _():
                 conn = become(ALICE, alice, address)
             with attackers:
                 begin = time.monotonic()
-                require(2 in answer_of(conn), "no welcome")
+                require(2 in answer_kinds(conn), "no welcome")
                 require(time.monotonic() - begin < SOON, "she had to wait")
                 conn.close()
                 neighbour(pool)

@@ -37,30 +37,30 @@ def many_sessions():
 
 @case("one request of each number in the queue is kept, at most for the time that it states")
 def _():
-    def ask(number, patience_ms):
+    def queue(number, timeout_ms):
         conn = Conn(daemon.port)
-        conn.send(preamble() + message(hello(more=field(17, number) + field(18, patience_ms))))
+        conn.send(preamble() + message(hello(more=field(17, number) + field(18, timeout_ms))))
         return conn
 
     def is_first(number):
-        with ask(number, 0) as conn:
+        with queue(number, 0) as conn:
             return refusal(conn).endswith("; position 1 in the queue")
 
     with Daemon("--max-sessions", "1") as daemon, Session(daemon.port):
         require(is_first(7), "another reason")
-        held = [ask(7, 60000) for _ in range(40)]
+        held = [queue(7, 60000) for _ in range(40)]
         for conn in held:
             expect_closed(conn)
             conn.close()
         # The others were closed without a word when the next one came.
         told = daemon.log().count("; position 1 in the queue")
         require(1 < told < 10, f"{told} requests were kept until their time was over")
-        with ask(7, 60000) as gone:
+        with queue(7, 60000) as gone:
             time.sleep(0.5)
             require(is_open(gone), "the request is not kept")
         wait_until("its number is given up", lambda: is_first(8), 15)
         begin = time.monotonic()
-        with ask(8, 1600) as last:
+        with queue(8, 1600) as last:
             require(refusal(last).endswith("; position 1 in the queue"), "another reason")
         require(time.monotonic() - begin >= 1.6, "it was not kept")
         require(is_first(9), "the number of one whose time is over is still before it")
@@ -247,7 +247,7 @@ def come_and_go():
 
 @case("a client that faults in a process of its own again and again fills no log")
 def _():
-    def told(log):
+    def count_lines(log):
         return len(re.findall(r": warning: session \d+ .*: closed: |the driver, with work of|has lost its GPU contexts", log))
 
     with Daemon() as daemon:
@@ -257,11 +257,11 @@ def _():
                 session.create_context()
                 session.send(bytes(64))
                 expect_closed(session.lane)
-        wait_until("the log has had room for no more", lambda: told(daemon.log()) >= 100, SOON)
+        wait_until("the log has had room for no more", lambda: count_lines(daemon.log()) >= 100, SOON)
         for _ in range(10):
             daemon.run("sticky", env={"GPUPOOL_ISOLATION": "process"}).expect()
         wait_until("their processes have ended", lambda: len(daemon.workers()) == 1, SOON)
-        lines, seconds = told(daemon.log()), time.monotonic() - begin
+        lines, seconds = count_lines(daemon.log()), time.monotonic() - begin
         require(100 <= lines <= 101 + seconds / 2, f"{lines} lines in {seconds:.0f} s")
         neighbour(daemon)
 
@@ -274,11 +274,11 @@ def _():
         size = 16 * deaf.granularity
         require(deaf.map(0, size) == SUCCESS, "map")
 
-        def ask(session):
+        def make_record(session):
             return record("gpCopyOut", {"stream": 1, "src": session.base, "pitch": size, "width": size, "height": 1}, 5, 1)
 
         begin = time.monotonic()
-        deaf.send(ask(deaf) * 20)
+        deaf.send(make_record(deaf) * 20)
         neighbour(daemon)
         daemon.wait_for_log(r"session 1 .*: closed: the peer has read nothing for 3 s", 20)
         require(time.monotonic() - begin >= 2.5, "it had too little time")
@@ -287,7 +287,7 @@ def _():
         with Session(daemon.port, source=ATTACKER) as slow:
             slow.create_context()
             require(slow.map(0, size) == SUCCESS, "map")
-            slow.send(ask(slow))
+            slow.send(make_record(slow))
             begin, got = time.monotonic(), 0
             while time.monotonic() - begin < 8:
                 time.sleep(0.25)

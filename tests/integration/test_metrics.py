@@ -133,7 +133,7 @@ def _():
         stop = threading.Event()
         wrong, looks = [], [0]
 
-        def look():
+        def poll():
             last = {}
             while not stop.is_set():
                 counters = scrape(port).counters()
@@ -143,7 +143,7 @@ def _():
                 # Programs get their part of a small machine.
                 time.sleep(0.02)
 
-        watcher = threading.Thread(target=look)
+        watcher = threading.Thread(target=poll)
         watcher.start()
         try:
             for _round in range(4):

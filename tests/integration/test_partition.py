@@ -11,7 +11,7 @@ ALL = 32
 ENV = {"GPUPOOL_SOFT_MULTIPROCESSORS": str(ALL)}
 
 
-def told(count):
+def report(count):
     return f"multiprocessors: {count}\na grid ran on {count}\na cooperative one ran on {count}\nsmcount: ok\n"
 
 
@@ -22,19 +22,19 @@ def share(percentage):
 @case("a client without a share has the whole device")
 def _():
     with Daemon(env=ENV) as daemon:
-        daemon.run("smcount").expect(out=told(ALL))
-        daemon.run("smcount", env=share(100)).expect(out=told(ALL))
+        daemon.run("smcount").expect(out=report(ALL))
+        daemon.run("smcount", env=share(100)).expect(out=report(ALL))
 
 
 @case("a share is what the device has for the client, and where its kernels run")
 def _():
     with Daemon(env=ENV) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(16))
-        daemon.run("smcount-shared", env=share(25)).expect(out=told(8))
+        daemon.run("smcount", env=share(50)).expect(out=report(16))
+        daemon.run("smcount-shared", env=share(25)).expect(out=report(8))
         # Rounded down to groups of two, one of which is the least.
-        daemon.run("smcount", env=share(23)).expect(out=told(6))
-        daemon.run("smcount", env=share(1)).expect(out=told(2))
-        daemon.run("smcount").expect(out=told(ALL))
+        daemon.run("smcount", env=share(23)).expect(out=report(6))
+        daemon.run("smcount", env=share(1)).expect(out=report(2))
+        daemon.run("smcount").expect(out=report(ALL))
 
 
 @case("clients with shares run side by side, and none exceeds its reported share")
@@ -59,7 +59,7 @@ def _():
 @case("a device with one multiprocessor cannot be divided, and is used as it is")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_MULTIPROCESSORS": "1"}) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(1))
+        daemon.run("smcount", env=share(50)).expect(out=report(1))
         require("no green contexts" in daemon.log(), "the log does not report it")
 
 
@@ -71,18 +71,18 @@ def _():
         for program, count in programs:
             program.finish().expect(out=f"multiprocessors: {count}\n" + f"a grid ran on {count}\n" * 10 + "smcount: ok\n")
         # A wish only narrows.
-        daemon.run("smcount", env=as_tenant("a", **share(75))).expect(out=told(16))
-        daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=told(8))
+        daemon.run("smcount", env=as_tenant("a", **share(75))).expect(out=report(16))
+        daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=report(8))
 
 
 @case("a device can be given out in larger pieces")
 def _():
     with Configured("[device 0]\nsm-granularity = 8\n", env=ENV) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(16))
-        daemon.run("smcount", env=share(70)).expect(out=told(16))
-        daemon.run("smcount", env=share(5)).expect(out=told(8))
+        daemon.run("smcount", env=share(50)).expect(out=report(16))
+        daemon.run("smcount", env=share(70)).expect(out=report(16))
+        daemon.run("smcount", env=share(5)).expect(out=report(8))
         daemon.reload("[device 0]\nsm-granularity = 2\n")
-        daemon.run("smcount", env=share(70)).expect(out=told(22))
+        daemon.run("smcount", env=share(70)).expect(out=report(22))
 
 
 def last_count(program, what):

@@ -67,15 +67,15 @@ class Pinned(Session):
     def fetch(self, *ranges):
         """The result, the number of bytes done, and the runs by address; a run may arrive in parts."""
         result, back = self.ask("gpHostTake", {"ranges": packed(*ranges)})
-        return result, back.get("done"), self.runs_of(result, back)
+        return result, back.get("done"), self.parse_runs(result, back)
 
-    def fetch_behind(self, kind, name, *ranges):
+    def fetch_after(self, kind, name, *ranges):
         """The result, how many gpHostWrite the daemon has carried out, and the runs."""
         result, back = self.ask("gpHostTakeBehind", {"kind": kind, "name": name, "ranges": packed(*ranges)})
-        return result, back.get("writes"), self.runs_of(result, back)
+        return result, back.get("writes"), self.parse_runs(result, back)
 
     @staticmethod
-    def runs_of(result, back):
+    def parse_runs(result, back):
         parts, runs, at = [], [], 0
         while result == SUCCESS and at < len(back["changes"]):
             address, size, _ = struct.unpack_from("<QII", back["changes"], at)
@@ -213,11 +213,11 @@ def _():
             session.copy_in(session.host + 8, data)
             if kind == EVENT:
                 session.post("cuEventRecordWithFlags", {"hEvent": 9, "hStream": 1, "flags": 0})
-            got = session.fetch_behind(kind, name, (session.host, MIB))
+            got = session.fetch_after(kind, name, (session.host, MIB))
             require(got == (SUCCESS, number, [(session.host + 8, data)]), f"{kind}: {got}")
-        require(session.fetch_behind(STREAM, 1, (session.host, MIB))[2] == [], "once is enough")
+        require(session.fetch_after(STREAM, 1, (session.host, MIB))[2] == [], "once is enough")
         require(session.fetch((session.host, 2 * MIB))[2] == [], "and gpHostTake knows it")
-        require(session.fetch_behind(STREAM, 1)[::2] == (SUCCESS, []), "no ranges, no changes")
+        require(session.fetch_after(STREAM, 1)[::2] == (SUCCESS, []), "no ranges, no changes")
 
 
 @case("queries after work with unknown objects are refused, and the session continues")
@@ -227,12 +227,12 @@ def _():
         base = session.host
         for kind, name, wanted in ((STREAM, 77, INVALID_HANDLE), (STREAM, 0, INVALID_HANDLE), (EVENT, 1, INVALID_HANDLE),
                                    (CONTEXT, 77, INVALID_CONTEXT), (3, 1, INVALID_VALUE), ((1 << 32) - 1, 1, INVALID_VALUE)):
-            require(session.fetch_behind(kind, name, (base, 8))[0] == wanted, f"{kind} {name}")
+            require(session.fetch_after(kind, name, (base, 8))[0] == wanted, f"{kind} {name}")
         for one in ((base - 1, 2), (base, 4 * MIB + 1), (base, (1 << 64) - 1), (0, 1), (other.host, 8), (base, MIB + 1)):
-            require(session.fetch_behind(STREAM, 1, one)[0] == INVALID_VALUE, f"range {one}")
-        require(session.fetch_behind(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
-        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
-        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
+            require(session.fetch_after(STREAM, 1, one)[0] == INVALID_VALUE, f"range {one}")
+        require(session.fetch_after(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
+        require(session.fetch_after(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
+        require(session.fetch_after(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
         for ranges in (bytes(17), packed((base, MIB + 4)), packed((other.host, 8)), packed(*[(base, 4)] * 257)):
             require(session.ask("gpHostTakeChanged", {"ranges": ranges})[0] == INVALID_VALUE, f"held: {ranges[:32]}")
         half = {"kind": STREAM, "name": 1, "ranges": bytes(17)}

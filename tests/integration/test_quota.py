@@ -65,7 +65,7 @@ def _():
         daemon.run("bigglobal").expect(out="bigglobal: ok\n")
 
 
-def keeper(daemon, size, **more):
+def open_with_cache(daemon, size, **more):
     """A client that caches size bytes of memory, and the number of its request."""
     session = Session(daemon.port, **more)
     require(session.create_context() == 0, "no context")
@@ -82,7 +82,7 @@ def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         with Session(daemon.port) as second:
             require(second.create_context() == 0, "no context")
             second.requests += 1
@@ -100,7 +100,7 @@ def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         require(first.ask("gpMemoryKeep")[0] == 1, "it may ask twice")
         with Session(daemon.port) as second:
             require(second.create_context() == 0, "no context")
@@ -116,7 +116,7 @@ def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         first.post("gpMemoryCountKept", {"device": 0, "bytes": 40 * MIB})
         require(first.ask("gpFence")[0] == 0, "fence")
         with Session(daemon.port) as second:
@@ -151,7 +151,7 @@ def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Configured("[tenant a]\n[tenant b]\n", env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+        first, question = open_with_cache(daemon, 40 * MIB, more=field(14, "b"))
         with Session(daemon.port, more=field(14, "a")) as second:
             require(second.create_context() == 0, "no context")
             second.requests += 1
@@ -163,7 +163,7 @@ def _():
             second.post("gpMemoryUnmap", {"address": second.base, "size": 40 * MIB})
             require(second.ask("gpFence")[0] == 0, "fence")
             for _again in range(2):
-                first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+                first, question = open_with_cache(daemon, 40 * MIB, more=field(14, "b"))
                 begin = time.monotonic()
                 require(second.map(0, 40 * MIB) == 2, "there was memory")
                 # It was 5 s each time.

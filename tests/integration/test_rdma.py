@@ -108,11 +108,11 @@ def shell(text, *args):
     return ["sh", "-c", text, "sh", *args]
 
 
-def says_where(result):
+def prints_address(result):
     result.expect(out=f"listening on rdma://{vm.OWN}:{PORT}\n")
 
 
-def ended_well(result):
+def ended_without_error(result):
     require(result.status == 0 and not REPORTS.search(result.out), f"the daemon did not end well: {result}")
     lanes = re.findall(r"lanes are accepted over RDMA", result.out)
     require(lanes, f"nothing of RDMA in the daemon's log: {result}")
@@ -142,21 +142,21 @@ def copies_are_right(result):
     result.expect(out="sizes\nstraight: ok\n", err="")
 
 
-def straight_bytes(log):
+def direct_bytes(log):
     """Of each session of the program straight, [bytes in, bytes out] without staging."""
     closed = [line for line in re.findall(r".* straight\): closed: .*", log) if "launches" in line]
     found = [re.search(r"without staging (\d+) bytes in, (\d+) bytes out", line) for line in closed]
     return [[int(one[1]), int(one[2])] if one else [0, 0] for one in found]
 
 
-def went_straight(result):
-    ended_well(result)
+def used_gpudirect(result):
+    ended_without_error(result)
     require("memory of GPU 0 is registered by its addresses: large copies use GPUDirect RDMA" in result.out,
             f"device memory was not registered: {result}")
     # Of what it copies while its stream is idle: the first copy may come before lanes wait for records, and short
     # ends go through staging.
     least_in, least_out = (4 << 20) + (5 << 20) - 40000 + (8 << 20), (13 << 20) - 40000 + (8 << 20) + 333333
-    first, killed, last = straight_bytes(result.out)
+    first, killed, last = direct_bytes(result.out)
     for bytes_in, bytes_out in first, last:
         require(bytes_in >= least_in and bytes_out >= least_out, f"too little went straight: {result}")
     require(killed[0] + killed[1] > 0, f"the client that was killed copied through staging: {result}")
@@ -164,10 +164,10 @@ def went_straight(result):
 
 def went_through_staging(why):
     def judge(result):
-        ended_well(result)
+        ended_without_error(result)
         require(re.search(f"memory of GPU 0 is not registered, copies go through staging: {why}\n", result.out),
                 f"another reason: {result}")
-        require(straight_bytes(result.out) == [[0, 0]], f"copies without staging: {result}")
+        require(direct_bytes(result.out) == [[0, 0]], f"copies without staging: {result}")
     return judge
 
 
@@ -176,7 +176,7 @@ def plan_programs(planned, nbody, names):
     env = {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"}
     planned.add("the daemon listens for rdma", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
-                      "--print-address", *DRIVER, "--admin-socket", "off"), says_where)
+                      "--print-address", *DRIVER, "--admin-socket", "off"), prints_address)
     planned.add("nbody over rdma agrees with the CPU", env, [nbody, "-compare", "-numbodies=256"], passes)
     for name in names:
         planned.add(f"{name} over rdma prints what it prints next to a GPU", env,
@@ -190,7 +190,7 @@ def plan_programs(planned, nbody, names):
                 shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
     planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
     planned.add("a program that closes all descriptors gets an error at once, and its own files stay untouched", env,
-                [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], is_told_and_nothing_else)
+                [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], gets_only_the_error)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
     planned.add("strangers are refused before they cost anything", {**SANITIZERS},
@@ -198,13 +198,13 @@ def plan_programs(planned, nbody, names):
     planned.add("the next worker serves over rdma, too", env,
                 [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))],
                 lambda result: test_apps.judge("vectoradd", result))
-    planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), went_straight)
+    planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), used_gpudirect)
 
 
 CLOSED = ("nothing", "files", "eventfds", "sockets")
 
 
-def is_told_and_nothing_else(result):
+def gets_only_the_error(result):
     result.expect(out="".join(f"{kind}: 46 46 46, touched 0, in a child 0\n" for kind in CLOSED))
 
 
@@ -321,7 +321,7 @@ def plan_locked(planned):
     planned.add("a daemon that may lock little memory starts", {**base_environment(), **SANITIZERS},
                 shell(START, "sh", "-c", LOCKED, "sh", "9216", os.environ["GP_DAEMON"], "--listen",
                       f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", *DRIVER,
-                      "--admin-socket", "off"), says_where)
+                      "--admin-socket", "off"), prints_address)
     planned.add("large copies are right with it", {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
     planned.add("a certificate that is created while the daemon runs is not for its address, and the log reports it",
@@ -338,7 +338,7 @@ def plan_secure(planned, names):
                 shell('"$1" token create alice -o /tmp/alice.token >&2', os.environ["GP_CTL"]), lambda result: result.expect())
     planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--print-address",
-                      *DRIVER, "--admin-socket", "off", "--peer-memory=off"), says_where)
+                      *DRIVER, "--admin-socket", "off", "--peer-memory=off"), prints_address)
     planned.add("a program with a token runs over rdma, with TLS on its control connection",
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
                 lambda result: test_apps.judge("vectoradd", result))

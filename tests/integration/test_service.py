@@ -23,7 +23,7 @@ OTHER = "nobody"
 EXPOSURE = 20
 
 
-def status_of(pid):
+def read_status(pid):
     return dict(line.split(":\t", 1) for line in read_file(f"/proc/{pid}/status").splitlines() if ":\t" in line)
 
 
@@ -39,7 +39,7 @@ def need_root():
 
 
 def check_process(pid, uid):
-    status = status_of(pid)
+    status = read_status(pid)
     require(status["Uid"].split() == [str(uid)] * 4, f"users {status['Uid']}")
     require(status["Gid"].split() == [str(pwd.getpwuid(uid).pw_gid)] * 4, f"groups {status['Gid']}")
     require("0" not in status["Groups"].split(), f"it has kept groups of root's: {status['Groups']}")

@@ -15,7 +15,7 @@ from wire import BULK, Conn, Session, field, hello, message, preamble, record
 UNIT = 2  # MiB, to which shares are rounded
 
 
-def total_of(daemon, name):
+def read_total(daemon, name):
     """MiB that the tenant's programs see."""
     result = daemon.run("quota", env=as_tenant(name)).expect()
     return int(re.match(r"device (\d+) MiB", result.out)[1])
@@ -30,7 +30,7 @@ def refused(daemon, words, env=None, remote=None):
 def _():
     config = "[tenant half]\nmemory = 50%\n[tenant small]\nmemory = 64M\n"
     with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
-        whole = total_of(daemon, "default")
+        whole = read_total(daemon, "default")
         require(whole == 512 or not SOFTWARE, f"{whole} MiB")
         for name, mib in (("half", whole // 2 // UNIT * UNIT), ("small", 64), ("default", whole)):
             result = daemon.run("quota", env=as_tenant(name)).expect(err="")
@@ -86,12 +86,12 @@ def _():
 def _():
     with Configured("[tenant a]\nmemory = 64M\n") as daemon:
         daemon.reload("[tenant a]\nmemory = 64Q\n", r'reload failed, nothing changed: \S+\.conf:2: .*"64Q"')
-        require(total_of(daemon, "a") == 64, "another quota is active")
+        require(read_total(daemon, "a") == 64, "another quota is active")
         os.rename(daemon.config.name, daemon.config.name + ".away")
         os.kill(daemon.pid, signal.SIGHUP)
         daemon.wait_for_log(r"reload failed, nothing changed: .*No such file")
         os.rename(daemon.config.name + ".away", daemon.config.name)
-        require(total_of(daemon, "a") == 64, "another quota is active")
+        require(read_total(daemon, "a") == 64, "another quota is active")
     result = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--config", "/nonexistent"],
                             capture_output=True, text=True, timeout=60, env=base_environment(), check=False)
     require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
@@ -107,8 +107,8 @@ def _():
     config = (f"[tenant mine]\nmemory = 64M\nusers = {user}\n[tenant far]\naddresses = 10.0.0.0/8\n"
               "[tenant closed]\nsessions = 0\n[tenant one]\nsessions = 1\nmemory = 32M\n")
     with Configured(config) as daemon:
-        require(total_of(daemon, "") == 64, "not the tenant of the user")
-        require(total_of(daemon, "one") == 32, "not the tenant that was named")
+        require(read_total(daemon, "") == 64, "not the tenant of the user")
+        require(read_total(daemon, "one") == 32, "not the tenant that was named")
         refused(daemon, "nobody", env=as_tenant("nobody"))
         refused(daemon, "far", env=as_tenant("far"))
         refused(daemon, "closed", env=as_tenant("closed"))
@@ -152,7 +152,7 @@ def _():
 def _():
     config = "[device *]\nvirtual-number = 4\n"
     with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
-        whole = total_of(daemon, "")
+        whole = read_total(daemon, "")
     with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
         holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
         for holder in holders:

@@ -234,11 +234,11 @@ def app_file(name):
     return read_bytes(os.path.join(os.environ["GP_APPS"], name))
 
 
-def ptx_of(name):
+def make_ptx(name):
     return (f".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry {name}()\n{{\n\tret;\n}}\n").encode()
 
 
-def fatbin_of(ptx):
+def make_fatbin(ptx):
     """One with this PTX in it, as nvcc writes them."""
     payload = ptx + bytes(8 - len(ptx) % 8)
     # The last 16 bytes of the header, at an offset that a field before them contains, locate the options for ptxas: none.
@@ -251,7 +251,7 @@ def libraries(daemon, names):
     with tempfile.TemporaryDirectory(prefix="gpupool-libraries-") as folder:
         for name in names:
             with open(os.path.join(folder, name), "wb") as file:
-                file.write(fatbin_of(ptx_of(name)))
+                file.write(make_fatbin(make_ptx(name)))
         stats = read_stats(daemon.run("probe", "libraries", *[os.path.join(folder, name) for name in names], path=PROBE,
                                       env=ASKED))
         return stats.causes.get("gpImageLoad", 0), stats.calls.get("gpImageLoad", 0)
@@ -268,9 +268,9 @@ def _():
 
 @case("a library that cannot be loaded is refused when a kernel of it is wanted, and the others are not")
 def _():
-    contents = {"good": fatbin_of(ptx_of("good")), "bad": fatbin_of(b".version 7.0\n.target sm_70\n.address_size 64\nhello\n"),
-                "large": fatbin_of(ptx_of("large") + b"//" + bytes(range(33, 127)) * 5000 + b"\n"),
-                "better": fatbin_of(ptx_of("better"))}
+    contents = {"good": make_fatbin(make_ptx("good")), "bad": make_fatbin(b".version 7.0\n.target sm_70\n.address_size 64\nhello\n"),
+                "large": make_fatbin(make_ptx("large") + b"//" + bytes(range(33, 127)) * 5000 + b"\n"),
+                "better": make_fatbin(make_ptx("better"))}
     with Daemon() as daemon, tempfile.TemporaryDirectory(prefix="gpupool-libraries-") as folder:
         for name, data in contents.items():
             with open(os.path.join(folder, name), "wb") as file:
@@ -326,7 +326,7 @@ def _():
         daemon.check_works()
 
 
-def entries_of(fatbin):
+def list_entries(fatbin):
     at = 16
     while at < len(fatbin):
         header, payload = struct.unpack_from("<IQ", fatbin, at + 4)
@@ -336,9 +336,9 @@ def entries_of(fatbin):
 
 @case("an entry with any value in a word of its header is loaded or refused, and the daemon continues")
 def _():
-    images = {"whole": fatbin_of(ptx_of("plain"))}
-    for name, fatbin in (("nvcc", app_file("saxpy.fatbin")), ("plain", fatbin_of(ptx_of("plain")))):
-        for begin, header in entries_of(fatbin):
+    images = {"whole": make_fatbin(make_ptx("plain"))}
+    for name, fatbin in (("nvcc", app_file("saxpy.fatbin")), ("plain", make_fatbin(make_ptx("plain")))):
+        for begin, header in list_entries(fatbin):
             for word in range(0, header, 4):
                 for value in (0, 1, header - 8, header, 0x7ffffff8, 0xffffffff):
                     data = bytearray(fatbin)
@@ -354,7 +354,7 @@ def _():
         daemon.check_works()
 
 
-def sections_of(elf):
+def list_sections(elf):
     """where the header of each section is, but for the first"""
     table, = struct.unpack_from("<Q", elf, 40)
     size, count = struct.unpack_from("<HH", elf, 58)
@@ -364,20 +364,20 @@ def sections_of(elf):
 @case("a cubin with any value in a word of its section table is loaded or refused, and the daemon continues")
 def _():
     fatbin = read_bytes(os.environ["GP_SASS"])
-    (begin, header), = entries_of(fatbin)
+    (begin, header), = list_entries(fatbin)
     cubin = fatbin[begin + header:]
     # Of a bare cubin, offsets and sizes determine the bytes that are read from the program's own memory.
     parts = (("fatbin", fatbin, begin + header, range(0, 64, 4)), ("cubin", cubin, 0, (0, *range(8, 24, 4), *range(40, 64, 4))))
     images = {}
     for name, whole, start, words in parts:
         images[name] = whole
-        for section in sections_of(cubin):
+        for section in list_sections(cubin):
             for word in words:
                 for value in (0, 0x7ffffff8, 0xffffffff):
                     data = bytearray(whole)
                     struct.pack_into("<I", data, start + section + word, value)
                     images[f"{name}_{section}_{word}_{value}"] = bytes(data)
-    strings = sections_of(cubin)[0]
+    strings = list_sections(cubin)[0]
     with Daemon() as daemon:
         workers = daemon.workers()
         found = load(daemon, images)

@@ -148,14 +148,14 @@ def _():
                 daemon.check_works()
                 text = b""
 
-                def is_told():
+                def is_reported():
                     nonlocal text
                     Conn(daemon.port).close()
                     while select.select([reader], [], [], 0)[0]:
                         text += os.read(reader, 1 << 16)
                     return b" lines dropped: the reader did not keep up" in text
 
-                wait_until("the log has the number of missing lines", is_told, 60)
+                wait_until("the log has the number of missing lines", is_reported, 60)
                 require(b"\n" in text and all(b"gpupoold[" in line for line in text.splitlines()), f"broken lines: {text}")
         finally:
             os.close(reader)

@@ -42,7 +42,7 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def take_varint(data, at):
+def parse_varint(data, at):
     value = shift = 0
     while True:
         byte = data[at]
@@ -57,12 +57,12 @@ def fields_of(data):
     """Field number -> list of values."""
     found, at = {}, 0
     while at < len(data):
-        key, at = take_varint(data, at)
+        key, at = parse_varint(data, at)
         kind = key & 7
         if kind == 0:
-            value, at = take_varint(data, at)
+            value, at = parse_varint(data, at)
         elif kind == 2:
-            size, at = take_varint(data, at)
+            size, at = parse_varint(data, at)
             value, at = data[at:at + size], at + size
         else:
             raise ValueError(f"wire type {kind}")
@@ -74,7 +74,7 @@ def varints(data):
     """Of a packed repeated field."""
     found, at = [], 0
     while at < len(data):
-        value, at = take_varint(data, at)
+        value, at = parse_varint(data, at)
         found.append(value)
     return found
 
