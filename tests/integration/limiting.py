@@ -21,7 +21,7 @@ ATTACKER = "127.0.0.2"
 FAR = "10.9.0.2"
 NOBODY, ALICE = 65534, 65533
 SUCCESS = 0
-# What a program may take longer beside an attack.
+# The extra time that a program may take during an attack.
 SOON = PATIENCE / 4
 
 
@@ -44,14 +44,14 @@ def is_open(conn):
 
 
 def neighbour(daemon):
-    """It is let in, works, and need not wait for it."""
+    """Another client is accepted and works without a delay."""
     begin = time.monotonic()
     daemon.check_works()
     require(time.monotonic() - begin < SOON, "a neighbour had to wait")
 
 
 def refusal(conn):
-    """What a control connection is refused with."""
+    """The reason that a control connection is refused with."""
     conn.take(64)
     kinds = wire.fields_of(conn.take_message()[0])
     require(3 in kinds, f"not refused: {sorted(kinds)}")
@@ -59,7 +59,7 @@ def refusal(conn):
 
 
 def lost(conn):
-    """Why the session is lost, as its control connection says."""
+    """The reason for the lost session, as its control connection reports it."""
     kinds = wire.fields_of(conn.take_message()[0])
     require(6 in kinds, f"not lost: {sorted(kinds)}")
     return wire.fields_of(kinds[6][0])[2][0].decode()
@@ -138,11 +138,11 @@ class Held:
         os.waitpid(self.pid, 0)
 
 
-"".encode("idna")  # what resolving needs is loaded now: other users may not read it
+"".encode("idna")  # loads the files that name resolution needs: other users may be unable to read them
 
 
 def become(user, function, *args):
-    """Sockets are those of who makes them."""
+    """Calls the function as this user, who then owns the sockets that it opens."""
     os.seteuid(user)
     try:
         return function(*args)
@@ -151,7 +151,7 @@ def become(user, function, *args):
 
 
 class AtOnce:
-    """What connects meanwhile comes to the daemon at once, in its order."""
+    """Connections that are opened in the block reach the daemon together, in their order."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -163,8 +163,8 @@ class AtOnce:
         os.kill(self.daemon.pid, signal.SIGCONT)
 
 
-def answer_of(conn):
-    """Hello was sent when it connected: what kind of message came back."""
+def answer_kinds(conn):
+    """The kinds of the messages that answer the Hello, which was sent on connecting."""
     conn.socket.settimeout(5)
     try:
         conn.take(64)
@@ -174,7 +174,7 @@ def answer_of(conn):
 
 
 def run_cases():
-    """What a file of these tests ends with."""
+    """The last statement of each file of these tests."""
     if sys.argv[1:2] != ["--own-network"]:
         sys.exit(main(at_once=6))
     set_loopback(True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program does again and again, so that a test sees whether each time costs a round trip:
+ * Repeats a part of a program, so that a test can count the round trips of each repetition:
  *
  *   loops graphs COUNT     builds a graph, instantiates, launches, updates and launches it, ends it
  *   loops together COUNT   the same of a graph whose kernel's blocks run together
@@ -8,14 +8,14 @@
  *   loops modules COUNT    loads the same code, sets a kernel up, launches it, unloads the code
  *   loops libraries COUNT  the same as a library
  *   loops copies COUNT     loads the same code, which stays loaded, and launches it
- *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other, now
- * and then behind a host function
+ *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other,
+ *                          sometimes after a host function
  *   loops links COUNT      links two texts, loads what came of it, launches it and unloads it
  *   loops relinks COUNT    the same with a second text that is another one each time; before, one
- *                          that is no code is refused
+ *                          that is not code is refused
  *   loops threads COUNT    four threads do what modules does
  *
- * What all of them have written is read once, at the end.
+ * The results of all repetitions are read once, at the end.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -50,7 +50,7 @@ static const char add_text[] = HEAD ADD;
 /* Other code, with a variable. */
 static const char other_text[] = HEAD ".global .b32 unused[16];\n" ADD;
 
-/* Adds to a word what the second text says: 2. */
+/* Adds the result of a function in the second text, 2, to a word. */
 static const char caller_text[] = HEAD ".extern .func (.param .b32 result) two();\n"
 				       ".visible .entry call(.param .u64 where)\n"
 				       "{\n"
@@ -93,7 +93,7 @@ static CUfunction add;
 static CUcontext context;
 
 static CUgraph
-graph_of(unsigned int blocks, bool together, CUgraphNode *node)
+build_graph(unsigned int blocks, bool together, CUgraphNode *node)
 {
 	void *params[] = { &sum };
 	const CUDA_KERNEL_NODE_PARAMS kernel = { .func = add,
@@ -126,7 +126,7 @@ run_graph(bool together)
 {
 	CUgraphExecUpdateResultInfo info;
 	CUgraphNode node;
-	CUgraph graph = graph_of(1, together, &node), other = graph_of(2, together, &node);
+	CUgraph graph = build_graph(1, together, &node), other = build_graph(2, together, &node);
 	CUgraphExec exec;
 
 	CHECK(cuGraphInstantiate(&exec, graph, 0));
@@ -255,7 +255,7 @@ add_text_to(CUlinkState linker, const char *text)
 			    "text", 0, NULL, NULL));
 }
 
-/* What the linker's log says is the same each time. */
+/* The linker's log has the same text each time. */
 static void
 link_and_launch(char *first_log, const char *second_text)
 {
@@ -307,7 +307,7 @@ refuse_text(void)
 	if (cuLinkAddData(linker, CU_JIT_INPUT_PTX, HEAD "nonsense", sizeof(HEAD "nonsense"),
 			  "text", 0, NULL, NULL) == CUDA_SUCCESS ||
 	    !*error) {
-		printf("what is no code is linked, or no word is said of it\n");
+		printf("invalid code is linked, or the log is empty\n");
 		exit(1);
 	}
 	CHECK(cuLinkDestroy(linker));

@@ -82,14 +82,14 @@ def device_at(index):
     return device
 
 
-def memory_of(device):
+def used_memory(device):
     memory = Memory()
     good("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
     assert memory.used + memory.free == memory.total
     return memory
 
 
-def processes_of(device):
+def list_processes(device):
     """Asked as programs do: how many, then all."""
     found = ctypes.c_uint(0)
     result = call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(found), None)
@@ -117,7 +117,7 @@ class SamplesV1(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint), ("count", ctypes.c_uint), ("since", ctypes.c_ulonglong), ("list", ctypes.c_void_p)]
 
 
-def shares_of(device):
+def list_shares(device):
     """How busy each process keeps the GPU, in per cent; asked as programs do."""
     found, since = ctypes.c_uint(0), ctypes.c_ulonglong(0)
     result = call("nvmlDeviceGetProcessUtilization", device, None, ctypes.byref(found), since)
@@ -147,7 +147,7 @@ def private_functions():
     return [ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(entry) for entry in table[1:table[0] // 8]]
 
 
-def private_processes_of(functions, device):
+def list_private_processes(functions, device):
     """As nvidia-smi asks."""
     found, room = ctypes.c_uint(500), (Named * 500)()
     assert functions[212](device, ctypes.addressof(found), ctypes.addressof(room), None, None) == 0
@@ -157,8 +157,8 @@ def private_processes_of(functions, device):
     return {named.process.pid: named.name.decode() for named in room[:found.value]}
 
 
-def private_shares_of(functions, device, engines):
-    """As pmon of an nvidia-smi asks that knows so many engines: the mean of all samples."""
+def list_private_shares(functions, device, engines):
+    """The mean of all samples, queried like pmon of an nvidia-smi that knows this number of engines."""
     size = 8 + engines * 80
     room, count, shares = ctypes.create_string_buffer(b"\xaa" * 100 * size, 100 * size), ctypes.c_uint(100), {}
     unknown = ctypes.c_uint(0)
@@ -187,12 +187,12 @@ def monitors():
     known = {22, 25, 71, 144, 212, 213, 214}
     for place, function in enumerate(functions):
         assert place in known or function(None, None, None, None, None) == NOT_SUPPORTED, place
-    names = private_processes_of(functions, device)
-    shares = shares_of(device)
-    assert set(shares) == set(names) == set(processes_of(device)), (shares, names)
-    # Who is busy may have been kept from it for a while.
+    names = list_private_processes(functions, device)
+    shares = list_shares(device)
+    assert set(shares) == set(names) == set(list_processes(device)), (shares, names)
+    # A busy process may have waited for its turn for a while.
     for engines in (4, 6) * 3:
-        seen = private_shares_of(functions, device, engines)
+        seen = list_private_shares(functions, device, engines)
         assert set(seen) == set(names), (seen, names)
         shares = {pid: max(share, shares[pid]) for pid, share in seen.items()}
         time.sleep(0.25)
@@ -201,7 +201,7 @@ def monitors():
 
 
 def pairs():
-    """How two devices stand to one another."""
+    """The level of the connection between two devices."""
     good("nvmlInit_v2")
     functions, places, level = private_functions(), [], ctypes.c_int()
     for index in range(2):
@@ -234,7 +234,7 @@ def facts():
     print("celsius", number("nvmlDeviceGetTemperature", device, 0))
     print("milliwatts", number("nvmlDeviceGetPowerUsage", device))
     print("bus", pci.bus_id.decode(), pci.legacy.decode())
-    print("total", memory_of(device).total // MIB)
+    print("total", used_memory(device).total // MIB)
     same = ctypes.c_void_p()
     keys = [("nvmlDeviceGetHandleByUUID", text("nvmlDeviceGetUUID", device)),
             ("nvmlDeviceGetHandleByPciBusId_v2", pci.bus_id.decode()),
@@ -245,7 +245,7 @@ def facts():
     for name, key in keys:
         good(name, key.encode(), ctypes.byref(same))
         assert same.value == device.value, name
-    print("processes", len(processes_of(device)))
+    print("processes", len(list_processes(device)))
 
 
 def wrong():
@@ -348,13 +348,13 @@ def uses():
     """The program's own memory, then its child's, which has only this process's handle."""
     good("nvmlInit_v2")
     device = device_at(0)
-    assert os.getpid() not in processes_of(device)
-    before = memory_of(device).used
+    assert os.getpid() not in list_processes(device)
+    before = used_memory(device).used
     cuda_allocates(64)
-    assert memory_of(device).used >= before + 64 * MIB
-    assert processes_of(device)[os.getpid()] >= 64 * MIB
+    assert used_memory(device).used >= before + 64 * MIB
+    assert list_processes(device)[os.getpid()] >= 64 * MIB
     assert "python" in text("nvmlSystemGetProcessName", os.getpid())
-    assert "python" in private_processes_of(private_functions(), device)[os.getpid()]
+    assert "python" in list_private_processes(private_functions(), device)[os.getpid()]
     print("ready", flush=True)
     sys.stdin.readline()
 
@@ -372,7 +372,7 @@ def works():
 def watches(pid):
     good("nvmlInit_v2")
     device = device_at(0)
-    print("sees", processes_of(device).get(pid, 0) // MIB, "MiB of", memory_of(device).used // MIB)
+    print("sees", list_processes(device).get(pid, 0) // MIB, "MiB of", used_memory(device).used // MIB)
 
 
 def forks():
@@ -383,11 +383,11 @@ def forks():
     warnings.simplefilter("ignore", DeprecationWarning)
     child = os.fork()
     if child == 0:
-        assert count() == here and memory_of(device).total > 0
+        assert count() == here and used_memory(device).total > 0
         cuda_allocates(8)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert memory_of(device).total > 0
+    assert used_memory(device).total > 0
 
 
 def links():
@@ -416,7 +416,7 @@ def links():
 def hidden():
     """NVML knows of no CUDA_VISIBLE_DEVICES."""
     good("nvmlInit_v2")
-    print("devices", count(), "total", memory_of(device_at(0)).total // MIB)
+    print("devices", count(), "total", used_memory(device_at(0)).total // MIB)
     print("cuInit", ctypes.CDLL("libcuda.so.1").cuInit(0))
 
 

@@ -11,8 +11,8 @@ import vm
 
 
 def installed_environment(remote=None):
-    """What a program needs to find the client as it is installed, and the client a daemon.  Sanitizers make an emulated
-    machine several times as slow, and what they look at there they look at on this one, too."""
+    """The environment in which a program finds the installed client, and the client finds a daemon.  Sanitizers make an
+    emulated machine several times as slow, and check the same code on this machine."""
     folder = os.path.join(os.environ.get("GP_PORTABLE", ""), "stage/usr/lib/gpupool")
     env = client_environment(remote)
     if not os.path.exists(os.path.join(folder, "libcuda.so.1")):
@@ -22,7 +22,7 @@ def installed_environment(remote=None):
 
 
 class Planned:
-    """Programs of the one run, and the cases that judge what came of them.  rdma: as vm.run() says."""
+    """The programs of one run, and the cases that judge their results.  rdma: as in vm.run()."""
 
     def __init__(self, seconds, rdma=False):
         self.seconds, self.rdma = seconds, rdma
@@ -45,7 +45,7 @@ class Planned:
         failed = self.failed
         if isinstance(failed, Failed):
             # Once is enough for the text.
-            self.failed = Failed("the virtual machine failed, as said above")
+            self.failed = Failed("the virtual machine failed, see above")
         if failed:
             raise failed
 

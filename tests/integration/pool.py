@@ -24,7 +24,7 @@ def ctl(*args, status=0):
 
 
 def share_with_other(path):
-    """Root reads what is another user's; nobody else does, for that is warned of."""
+    """Gives the file to another user, if this is root: root may read it, and other readers cause a warning."""
     os.chmod(path, 0o600)
     if os.geteuid() == 0:
         os.chown(path, OTHER_USER, OTHER_USER)
@@ -82,7 +82,7 @@ class Pool(Daemon):
         return [row.split(",")[1] for row in rows]
 
     def credentials(self):
-        """By what the only session was let in."""
+        """The credentials of the only session."""
         row = ctl("--socket", self.socket, "session", "list", "--format=csv").splitlines()[1]
         return json.loads(ctl("--socket", self.socket, "session", "show", row.split(",")[0], "--format=json"))["credentials"]
 

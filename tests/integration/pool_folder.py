@@ -66,7 +66,7 @@ def has(text, *words):
 
 
 def sign(folder, begin, end):
-    """Another certificate for the daemon's key, from and until so many days from now."""
+    """Another certificate for the daemon's key; begin and end are days from now."""
     if not shutil.which("openssl"):
         raise Skip("needs openssl")
     days = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + int(day) * 86400)) for day in (begin, end)]

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program of the driver API, for what a test wants to see of it.
+ * A program of the driver API that prints results for a test.
  *
  *   probe images FILE...      loads each file's bytes as a module and prints the result
- *   probe libraries FILE...   loads all of them as libraries, then says of each how many kernels it
- *                             has, or what is wrong with it
- *   probe variable FILE NAME  of a module: what is said of it, and whether the program itself can
- *                             have memory at its address then and after the module is unloaded
- *   probe allocations COUNT SIZE   that many allocations, freed in turn
- *   probe again COUNT SIZE   that many times: allocated and freed
- *   probe hold SIZE   allocates and frees, prints "held" and waits for the end of its input
- *   probe pinned SIZE   writes pinned memory, prints "held", and at the end of its input says
- * whether all is still there and can be written probe pairs COUNT SIZE   that many times:
- * allocated, set and freed in a stream's order probe open|import HANDLE   another process's memory,
- * by the bytes of its handle in hexadecimal: as it is, or in a descriptor probe elsewhere DEVICES
- * memory that was had for device 0, and the last one's kernels probe reach COUNT SIZE   that many
- * times: pinned memory that kernels reach, and given back probe waits COUNT SIZE   with so much of
- * it that many waits of each kind for work that writes to it, and how many milliseconds one took
+ *   probe libraries FILE...   loads all of them as libraries, then prints the number of kernels of
+ *                             each, or the error
+ *   probe variable FILE NAME  a variable of a module: prints its attributes, and whether memory
+ *                             can be mapped at its address, before and after unloading
+ *   probe allocations COUNT SIZE
+ *                             allocates COUNT times, then frees the allocations in turn
+ *   probe again COUNT SIZE    COUNT times: allocates and frees
+ *   probe hold SIZE           allocates and frees, prints "held" and waits for the end of its input
+ *   probe pinned SIZE         writes pinned memory, prints "held", and at the end of its input
+ *                             prints whether the memory is unchanged and can be written
+ *   probe pairs COUNT SIZE    COUNT times: allocates, sets and frees in stream order
+ *   probe open|import HANDLE  another process's memory, by the bytes of its handle in hexadecimal:
+ *                             an IPC handle, or a file descriptor
+ *   probe elsewhere DEVICES   memory that was allocated for device 0, and the last device's kernels
+ *   probe reach COUNT SIZE    COUNT times: allocates and frees pinned memory that kernels access
+ *   probe waits COUNT SIZE    with SIZE bytes of such memory: COUNT waits of each kind for work
+ *                             that writes to it; prints the milliseconds of one wait
  */
 #include <cuda.h>
 #include <errno.h>
@@ -42,7 +45,7 @@ require(CUresult result, const char *what)
 	exit(1);
 }
 
-/* The file's bytes with a NUL behind them, for the caller to free. */
+/* The file's bytes, followed by a NUL.  Ownership: the caller frees them. */
 static char *
 read_file(const char *path)
 {
@@ -192,7 +195,7 @@ try_to_map(CUdeviceptr address)
 }
 
 static void
-ask_for_variable(const char *path, const char *name)
+print_variable(const char *path, const char *name)
 {
 	CUmodule module = NULL;
 	CUdeviceptr address = 0;
@@ -271,7 +274,7 @@ wait_for_copy(const struct waiting *waiting)
 
 /* The copy waits, and then there is nothing to wait for. */
 static CUresult
-wait_behind_copy(const struct waiting *waiting)
+wait_after_copy(const struct waiting *waiting)
 {
 	char bytes[64];
 	CUresult result = cuMemcpyDtoHAsync(bytes, waiting->device, sizeof(bytes), waiting->stream);
@@ -279,9 +282,9 @@ wait_behind_copy(const struct waiting *waiting)
 	return result == CUDA_SUCCESS ? cuStreamSynchronize(waiting->stream) : result;
 }
 
-/* The copy's own answer says that the stream is done. */
+/* The reply to the copy reports that the stream is idle. */
 static CUresult
-wait_behind_pinned(const struct waiting *waiting)
+wait_after_pinned(const struct waiting *waiting)
 {
 	CUresult result = cuMemcpyDtoHAsync(waiting->pinned, waiting->device, 64, waiting->stream);
 
@@ -299,7 +302,7 @@ wait_again(const struct waiting *waiting)
 	return result;
 }
 
-/* Each wait is for work that has written to the memory: it is there behind it. */
+/* Each wait is for work that writes to the memory, so the values are there after the wait. */
 static void
 wait_often(int count, size_t size)
 {
@@ -309,7 +312,7 @@ wait_often(int count, size_t size)
 	} kinds[] = {
 		{ "stream", wait_for_stream },   { "event", wait_for_event },
 		{ "context", wait_for_context }, { "copy", wait_for_copy },
-		{ "copied", wait_behind_copy },  { "pinned", wait_behind_pinned },
+		{ "copied", wait_after_copy },   { "pinned", wait_after_pinned },
 		{ "again", wait_again },
 	};
 	struct waiting waiting;
@@ -337,7 +340,7 @@ wait_often(int count, size_t size)
 			for (size_t at = 0; at < size; at++) {
 				if (memory[at] == value)
 					continue;
-				printf("behind the wait %s, byte %zu is %u, not %u\n",
+				printf("after the wait %s, byte %zu is %u, not %u\n",
 				       kinds[kind].name, at, memory[at], value);
 				exit(1);
 			}
@@ -418,7 +421,7 @@ main(int argc, char **argv)
 	} else if (argc > 2 && strcmp(argv[1], "libraries") == 0) {
 		load_libraries(argv + 2, argc - 2);
 	} else if (argc == 4 && strcmp(argv[1], "variable") == 0) {
-		ask_for_variable(argv[2], argv[3]);
+		print_variable(argv[2], argv[3]);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 3 && strcmp(argv[1], "hold") == 0) {

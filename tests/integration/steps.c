@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs do again and again: steps KIND COUNT.
+ * Repeats typical steps of programs: steps KIND COUNT.
  *
  *   train    input to the device, kernels on two streams that wait for one another, memory in a
  *            stream's order, and the loss read at the end
  *   mapped   the same with input in pinned memory, in a program with words that kernels reach, as
  *            cuDNN has them
  *   token    kernels, and one number read with its stream synchronised, through pinned memory
- *   objects  streams, events and questions about kernels and memory, as a library makes them
+ *   objects  streams, events and queries about kernels and memory, as a library makes them
  *   order    work that nothing is read of
- *   again    one wait for all, then waits and questions whose answers are known by then
+ *   again    one wait for all, then waits and queries whose results are known by then
  *   read     one number read, then the same
- *   poll     work, and questions whether it is done until it is
+ *   poll     work, and queries until it is complete
  *   times    runs that are timed by events, and the times read at the end
  *   buffers  memory that is had for a result that is read, and given back
  *   frees    memory that kernels use and that is given back, over and over
@@ -20,7 +20,7 @@
  *   physical physical memory, which stays mapped
  *   arrays   arrays of ever new sizes, plain and mipmapped; some go
  *   textures a texture and a surface of an array, all of which go
- *   constants questions whose answers are as before
+ *   constants queries whose results do not change
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -87,7 +87,7 @@ launch(struct program *p, CUstream stream)
 	p->expected++;
 }
 
-/* What follows on the one stream comes behind what the other has. */
+/* Later work of the one stream waits for the work of the other. */
 static void
 order(struct program *p, int behind)
 {
@@ -187,7 +187,7 @@ objects(struct program *p)
 
 /* Of what has been waited for. */
 static void
-ask_again(struct program *p)
+query_again(struct program *p)
 {
 	for (int i = 0; i < 2; i++) {
 		require(cuEventQuery(p->events[i]), "cuEventQuery");
@@ -207,7 +207,7 @@ again(struct program *p)
 		require(cuEventRecord(p->events[i], p->streams[0]), "cuEventRecord");
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");
-	ask_again(p);
+	query_again(p);
 }
 
 static void
@@ -221,7 +221,7 @@ read_number(struct program *p)
 	}
 	require(cuMemcpyDtoH(&number, p->number, sizeof(number)), "cuMemcpyDtoH");
 	check(p, number);
-	ask_again(p);
+	query_again(p);
 }
 
 static void
@@ -352,7 +352,7 @@ arrays(struct program *p)
 }
 
 static void
-ask_constants(struct program *p)
+get_constants(struct program *p)
 {
 	CUdevResource all, groups[2];
 	unsigned int count = 2;
@@ -392,7 +392,7 @@ textures(struct program *p)
 	require(cuArrayDestroy(array), "cuArrayDestroy");
 }
 
-/* Nothing of it is seen outside of the device, so nobody waits for it. */
+/* The result is not visible outside of the device, so no thread waits for it. */
 static void
 frees(struct program *p)
 {
@@ -417,7 +417,7 @@ main(int argc, char **argv)
 		{ "order", work },        { "again", again },       { "read", read_number },
 		{ "limits", set_limits }, { "poll", poll_event },   { "times", times },
 		{ "buffers", buffers },   { "sizes", sizes },       { "physical", physical },
-		{ "arrays", arrays },     { "textures", textures }, { "constants", ask_constants },
+		{ "arrays", arrays },     { "textures", textures }, { "constants", get_constants },
 		{ "frees", frees },       { "mapped", mapped },
 	};
 	struct program program = { 0 };

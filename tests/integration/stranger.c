@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stranger URL: somebody without a session who finds the port for RDMA lanes.  Tries a ticket of
- * its own, no preamble, half of one, and an endless number of connections; prints what comes of
+ * stranger URL: a program without a session that finds the port for RDMA lanes.  Tries a ticket of
+ * its own, no preamble, half of one, and an endless number of connections; prints the result of
  * each.
  */
 #include "protocol/preamble.h"

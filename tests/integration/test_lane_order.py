@@ -16,14 +16,14 @@ MIB = 1 << 20
 SUCCESS = 0
 # As the daemon's: how long lane 0 may take.
 LANE_SECONDS = 10
-# The daemon's: so many data lanes of one number wait for lane 0.
+# The daemon's limit of data lanes with one number that wait for lane 0.
 EARLY = 4
 
 
 class Path(wire.Listener):
-    """Passes connections on to a daemon; lane 0 only after so many seconds (None: never). mute: what the
-    daemon says on the control connection behind its Welcome is not passed on, nor that it closes it. It
-    listens on this machine alone."""
+    """Passes connections on to a daemon; lane 0 only after lane_after seconds (None: never). mute: passes on
+    neither the daemon's messages after its Welcome on the control connection, nor its closing. Listens on
+    this machine alone."""
 
     def __init__(self, daemon, lane_after, mute=False):
         self.port, self.lane_after, self.mute = daemon.port, lane_after, mute
@@ -122,7 +122,7 @@ def _():
         session.close()
 
 
-@case("lanes of sessions whose lane 0 never comes: bounded in number and time, and in nobody's way")
+@case("lanes of sessions without a lane 0 are bounded in number and time, and block no other session")
 def _():
     with Daemon() as daemon:
         gone, late = open_early(daemon), open_early(daemon)
@@ -139,7 +139,7 @@ def _():
             lane.wait_closed()
         require(time.monotonic() - begun < LANE_SECONDS + 20, "they were kept for too long")
         daemon.wait_for_log("no lane within the timeout")
-        # Nobody has the ticket any more.
+        # The ticket is not valid any more.
         with late.connect_lane(1) as lane:
             lane.wait_closed()
         late.close()
@@ -147,7 +147,7 @@ def _():
         daemon.check_works()
 
 
-@case("a client whose lane 0 nobody hands on hears from the daemon why its session ends")
+@case("a client whose lane 0 is not passed on gets the reason from the daemon when its session ends")
 def _():
     with Daemon() as daemon, Path(daemon, None) as path:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": path.address})
@@ -155,7 +155,7 @@ def _():
         require(result.seconds < LANE_SECONDS + 30, f"it waited for {result.seconds:.1f} s")
 
 
-@case("a client whose lane 0 nobody hands on, and to whom nobody says anything, gives up in time")
+@case("a client whose lane 0 is not passed on, and that gets no messages, gives up in time")
 def _():
     with Daemon() as daemon, Path(daemon, None, mute=True) as path:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": path.address, "GPUPOOL_TIMEOUT": "1"})

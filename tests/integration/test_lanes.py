@@ -22,7 +22,7 @@ SUCCESS, INVALID_VALUE = 0, 1
 OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
 SHORT = "lanes: ok\n"
 SOON = PATIENCE / 4
-# All that a test gives the client; what suits this machine may be fewer.
+# All lanes that a test gives the client, whose default for this machine may be fewer.
 FOUR = {"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info,error"}
 # The thread sanitizer looks at every byte that is copied, and finds no more in many than in some: it has all
 # sizes once for each transport, and a little of it all for the rest.
@@ -95,7 +95,7 @@ def _():
             judge("copyorder", daemon.run("copyorder", env=env))
 
 
-@case("a number of lanes that makes no sense is told")
+@case("an invalid number of lanes is reported")
 def _():
     with Daemon() as daemon:
         for text in ("0", "17", "two", "-1", "2x"):
@@ -121,7 +121,7 @@ def _():
         send_copy(session, lanes, 1, session.base, bytes(30 * MIB))
         require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
         seconds = time.monotonic() - begin
-        # The first bytes are free: as many as may be saved up. How long a busy machine takes says nothing of the limit.
+        # The first bytes are sent at once, up to the size of the burst. The time that a busy machine takes may be longer.
         require(0.2 < seconds < SOON, f"30 MiB took {seconds:.2f} s")
         close_all(session, lanes)
 
@@ -141,7 +141,7 @@ def _():
         for sender in senders:
             sender.start()
         time.sleep(0.2)
-        ask_in(session, 1, session.base, 2 * MIB)
+        request_copy_in(session, 1, session.base, 2 * MIB)
         require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
         # From the first byte on: this end may be late with the record.
         seconds = time.monotonic() - begin
@@ -160,7 +160,7 @@ def _():
         lanes = [session.connect_lane(n) for n in (1, 2, 3)]
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 3 * MIB, "copy": 1}, 100, 1))
         require(session.reply("gpCopyOutLanes", 100) == (SUCCESS, {"sent": 3 * MIB}), "reply")
-        take_chunks(lanes, 3 * MIB)
+        recv_chunks(lanes, 3 * MIB)
         close_all(session, lanes)
 
 
@@ -208,12 +208,12 @@ def chunk(copy, offset, data):
     return message(struct.pack("<IIQ", copy, 0, offset), data)
 
 
-def ask_in(session, copy, address, size, flags=0, stream=1):
+def request_copy_in(session, copy, address, size, flags=0, stream=1):
     session.post("gpCopyInLanes", {"stream": stream, "dst": address, "size": size, "flags": flags, "copy": copy})
 
 
 def send_copy(session, lanes, copy, address, data):
-    ask_in(session, copy, address, len(data))
+    request_copy_in(session, copy, address, len(data))
     for number, at in enumerate(range(0, len(data), MIB)):
         lanes[number % len(lanes)].send(chunk(copy, at, data[at:at + MIB]))
 
@@ -225,7 +225,7 @@ def open_session(daemon, count=3, size=8 * MIB, more=b""):
     return session, [session.connect_lane(n + 1) for n in range(count)]
 
 
-def take_chunks(lanes, size):
+def recv_chunks(lanes, size):
     """All bytes of a copy, from whichever lanes they come."""
     found, left = bytearray(size), size
     poller = wire.select.poll()
@@ -244,7 +244,7 @@ def take_chunks(lanes, size):
     return bytes(found)
 
 
-@case("by hand: chunks in any order, before and behind their record, and back")
+@case("by hand: chunks in any order, before and after their record, and back")
 def _():
     with Daemon() as daemon:
         session, lanes = open_session(daemon, size=16 * MIB)
@@ -252,8 +252,8 @@ def _():
         for at in (5 * MIB, MIB, 3 * MIB):
             lanes[0].send(chunk(1, at, data[0][at:at + MIB]))
         lanes[1].send(chunk(2, 2 * MIB, data[1][2 * MIB:3 * MIB]))
-        ask_in(session, 1, session.base, len(data[0]))
-        ask_in(session, 2, session.base + 6 * MIB, len(data[1]), flags=1)
+        request_copy_in(session, 1, session.base, len(data[0]))
+        request_copy_in(session, 2, session.base + 6 * MIB, len(data[1]), flags=1)
         for at in (4 * MIB, 2 * MIB, 0):
             lanes[2].send(chunk(1, at, data[0][at:at + MIB]))
         for at in (0, 5 * MIB, 4 * MIB, 3 * MIB, MIB):
@@ -263,7 +263,7 @@ def _():
             session.requests += 1
             session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base + n * 6 * MIB,
                                                    "size": len(data[n]), "copy": 77 + n}, session.requests, 1))
-            require(take_chunks(lanes, len(data[n])) == data[n], f"copy {n} over the lanes")
+            require(recv_chunks(lanes, len(data[n])) == data[n], f"copy {n} over the lanes")
             require(session.reply("gpCopyOutLanes", session.requests) == (SUCCESS, {"sent": len(data[n])}), "reply")
         require(session.errors() == [], f"errors: {session.errors()}")
         close_all(session, lanes)
@@ -287,7 +287,7 @@ LZ4 = wire.field(7, 2)
 
 
 def packed(byte, size):
-    """One block of LZ4: this byte so many times."""
+    """One block of LZ4: this byte, size times."""
     match = size - 6 - 4 - 15
     return bytes([0x1f, byte, 1, 0]) + b"\xff" * (match // 255) + bytes([match % 255, 0x50]) + bytes([byte] * 5)
 
@@ -313,7 +313,7 @@ def _():
         require(session.map(0, 8 * MIB) == SUCCESS, "map")
         lanes = [session.connect_lane(n) for n in (1, 2, 3)]
         lanes[0].send(packed_chunk(1, MIB, MIB, packed(7, MIB)))
-        ask_in(session, 1, session.base, 2 * MIB + 100)
+        request_copy_in(session, 1, session.base, 2 * MIB + 100)
         lanes[1].send(chunk(1, 2 * MIB, b"x" * 100))
         lanes[2].send(packed_chunk(1, 0, MIB, packed(9, MIB)))
         data = b"\x09" * MIB + b"\x07" * MIB + b"x" * 100
@@ -347,14 +347,14 @@ def _():
         lanes = [session.connect_lane(n) for n in (1, 2, 3)]
         data = random.Random(5).randbytes(MIB + 77)
         step = 3 << 16
-        ask_in(session, 1, session.base, len(data))
+        request_copy_in(session, 1, session.base, len(data))
         for number, at in enumerate(reversed(range(0, len(data), step))):
             lanes[number % 3].send(chunk(1, at, data[at:at + step]))
         require(session.copy_out(session.base, len(data)) == (SUCCESS, data), "copy")
         session.requests += 1
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": len(data), "copy": 7},
                             session.requests, 1))
-        require(take_chunks(lanes, len(data)) == data, "copy over the lanes")
+        require(recv_chunks(lanes, len(data)) == data, "copy over the lanes")
         require(session.reply("gpCopyOutLanes", session.requests) == (SUCCESS, {"sent": len(data)}), "reply")
         close_all(session, lanes)
 
@@ -370,7 +370,7 @@ def _():
 
 
 class FarAway:
-    """Brings bytes to a daemon and back, each so many seconds late: a context manager."""
+    """A context manager that passes bytes to a daemon and back, each with a delay in seconds."""
 
     def __init__(self, port, seconds):
         self.port, self.seconds = port, seconds
@@ -394,10 +394,10 @@ class FarAway:
             for source, target in ((near, far), (far, near)):
                 source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 late = queue.Queue()
-                threading.Thread(target=self.take, args=(source, late), daemon=True).start()
+                threading.Thread(target=self.forward, args=(source, late), daemon=True).start()
                 threading.Thread(target=self.give, args=(target, late), daemon=True).start()
 
-    def take(self, source, late):
+    def forward(self, source, late):
         data = b"."
         while data:
             try:
@@ -429,14 +429,14 @@ def expect_end(session, lanes, reason):
     def ended():
         return re.search(rf"session {session.id} \(.*: closed: .*{reason}", session.daemon.log())
     try:
-        wait_until(f"the log says {reason!r} of session {session.id}", ended, 60)
+        wait_until(f"the log has {reason!r} for session {session.id}", ended, 60)
     finally:
         close_all(session, lanes)
 
 
 def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
-    """A peer that does this while a program copies, which does not notice.  timeout: the peer may be silent
-    for so many seconds; the program, which may be slow, for the usual time."""
+    """A peer that does this while a program copies, which does not notice.  timeout: the seconds that the
+    peer may be silent; the program, which may be slow, may be silent for the usual time."""
     def add(function):
         @case(f"hostile: {function.__doc__}")
         def _():
@@ -444,7 +444,7 @@ def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
                 workers = daemon.workers()
                 session, lanes = open_session(daemon, count, size, more)
                 session.daemon = daemon
-                # What is open keeps the limit that it began with.
+                # Open connections keep their limit.
                 daemon.reload("[daemon]\ntimeout = 30\n")
                 program = daemon.start("lanes", "short", env=FOUR)
                 try:
@@ -462,35 +462,35 @@ def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
 @hostile("data lane 1: a chunk out of place")
 def _out_of_range(session, lanes):
     """a chunk beyond the end of its copy"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(chunk(1, 2 * MIB, bytes(MIB)))
 
 
 @hostile("data lane 1: a chunk out of place")
 def _overlap(session, lanes):
     """a chunk that overlaps another one"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(chunk(1, MIB // 2, bytes(MIB)))
 
 
 @hostile("data lane 2: a chunk of the wrong size")
 def _short(session, lanes):
     """a chunk that is too short"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[1].send(chunk(1, 0, bytes(100)))
 
 
 @hostile("data lane 1: a chunk of the wrong size")
 def _long(session, lanes):
     """a chunk that is longer than the rest of its copy"""
-    ask_in(session, 1, session.base, MIB + 100)
+    request_copy_in(session, 1, session.base, MIB + 100)
     lanes[0].send(chunk(1, MIB, bytes(101)))
 
 
 @hostile("data lane 3: a chunk that was received before")
 def _twice(session, lanes):
     """a chunk that comes twice"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
     lanes[0].send(chunk(1, MIB, bytes(MIB)))
     time.sleep(0.3)
     lanes[2].send(chunk(1, MIB, bytes(MIB)))
@@ -502,7 +502,7 @@ def _twice_early(session, lanes):
     lanes[0].send(chunk(1, MIB, bytes(MIB)))
     lanes[1].send(chunk(1, MIB, bytes(MIB)))
     time.sleep(0.3)
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
 
 
 @hostile("data lane 1: a chunk out of place")
@@ -510,7 +510,7 @@ def _early_out_of_range(session, lanes):
     """a chunk beyond the end of its copy, before its record"""
     lanes[0].send(chunk(1, 1 << 50, bytes(MIB)))
     time.sleep(0.3)
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
 
 
 @hostile("data lane 1: a chunk of a copy that is over")
@@ -530,42 +530,42 @@ def _none(session, lanes):
 @hostile("data lane 1: a chunk of the wrong size", more=SPREAD)
 def _whole(session, lanes):
     """a whole chunk of a copy that has shorter ones"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(chunk(1, 0, bytes(MIB)))
 
 
 @hostile("data lane 1: a chunk that is malformed")
 def _packed_unasked(session, lanes):
-    """a compressed chunk, where nothing was said of compression"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    """a compressed chunk, though compression was not negotiated"""
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB)))
 
 
 @hostile("data lane 1: a chunk that is malformed", more=LZ4)
 def _packed_too_large(session, lanes):
     """a compressed chunk that would be larger than any may be"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB + 1, packed(1, MIB + 1)))
 
 
 @hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
 def _packed_short(session, lanes):
-    """a compressed chunk of fewer bytes than it says"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    """a compressed chunk of fewer bytes than its header states"""
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB - 1)))
 
 
 @hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
 def _packed_long(session, lanes):
-    """a compressed chunk of more bytes than it says"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    """a compressed chunk of more bytes than its header states"""
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(packed_chunk(1, 0, MIB, packed(1, 64 * MIB)))
 
 
 @hostile("data lane 1: a chunk that is malformed")
 def _too_large(session, lanes):
     """a chunk that is larger than any may be"""
-    ask_in(session, 1, session.base, 2 * MIB)
+    request_copy_in(session, 1, session.base, 2 * MIB)
     lanes[0].send(chunk(1, 0, bytes(MIB + 1)))
 
 
@@ -590,25 +590,25 @@ def _noise(session, lanes):
 @hostile("a copy over data lanes is number 7, not 1")
 def _number(session, lanes):
     """a copy with another number than its own"""
-    ask_in(session, 7, session.base, MIB)
+    request_copy_in(session, 7, session.base, MIB)
 
 
 @hostile("copy of 0 bytes")
 def _nothing(session, lanes):
     """a copy of nothing"""
-    ask_in(session, 1, session.base, 0)
+    request_copy_in(session, 1, session.base, 0)
 
 
 @hostile("copy of \\d+ bytes")
 def _all(session, lanes):
     """a copy of all there is and more"""
-    ask_in(session, 1, session.base, (1 << 64) - 1)
+    request_copy_in(session, 1, session.base, (1 << 64) - 1)
 
 
 @hostile("data lane 2 ended in the middle of a copy")
 def _cut(session, lanes):
     """a lane that ends between the chunks of a copy"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
     lanes[0].send(chunk(1, 0, bytes(MIB)))
     lanes[1].close()
     time.sleep(1)
@@ -617,14 +617,14 @@ def _cut(session, lanes):
 @hostile("the client closed it in the middle of a copy", count=0)
 def _no_lanes(session, lanes):
     """a copy by a client that opens no data lanes, and leaves"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
     session.lane.close()
 
 
 @hostile("data lane 2: the peer closed the connection inside a message")
 def _cut_inside(session, lanes):
     """a lane that ends in the middle of a chunk"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
     lanes[1].send(chunk(1, 0, bytes(MIB))[:5000])
     lanes[1].close()
     time.sleep(1)
@@ -635,23 +635,23 @@ def _never(session, lanes):
     """chunks that never come"""
     # Before the record: the copy's time begins with that, and this end may be slow.
     lanes[1].send(chunk(1, MIB, bytes(MIB)))
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
 
 
 # The lane's time and the copy's end together.
 @hostile("(data lane 1: the peer stopped in the middle of a message|bytes of copy 1 did not come on its data lanes)", timeout=1)
 def _stops(session, lanes):
     """a chunk that stops in its middle"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    request_copy_in(session, 1, session.base, 3 * MIB)
     lanes[0].send(chunk(1, MIB, bytes(MIB))[:9000])
 
 
 @hostile("it sent a copy on its data lanes while a host function is not done")
-def _behind_function(session, lanes):
-    """a copy behind a host function"""
+def _after_function(session, lanes):
+    """a copy after a host function"""
     session.post("gpHostFunction", {"stream": 1, "function": 1})
     session.wait_turn()
-    ask_in(session, 1, session.base, MIB)
+    request_copy_in(session, 1, session.base, MIB)
 
 
 @hostile("(the client closed it|the program exited without closing the session)", size=64 * MIB)
@@ -672,7 +672,7 @@ def _ahead(session, lanes):
 
 @hostile("(the client closed it|the program exited without closing the session)", size=64 * MIB)
 def _not_read(session, lanes):
-    """copies from the device that nobody reads"""
+    """copies from the device that the peer does not read"""
     for n in range(40):
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
     result = session.ask("gpMemoryInfo", {"device": 0})
@@ -682,7 +682,7 @@ def _not_read(session, lanes):
 
 @hostile("data lane \\d: ", size=64 * MIB)
 def _not_read_and_blocked(session, lanes):
-    """copies from the device that nobody reads, and what must come behind them"""
+    """copies from the device that the peer does not read, and later work that must wait for them"""
     for n in range(10):
         session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
     session.copy_in(session.base, b"q" * 1000)
@@ -710,9 +710,9 @@ def _():
         daemon.wait_for_log(re.escape("a lane (1) beyond the session's limit: closed"), count=1)
         single.close()
         # A chunk for the other's copy is one for none of this session's.
-        ask_in(other, 1, other.base, MIB)
+        request_copy_in(other, 1, other.base, MIB)
         lanes[0].send(chunk(1, 0, b"x" * MIB))
-        ask_in(session, 1, session.base, MIB)
+        request_copy_in(session, 1, session.base, MIB)
         require(session.copy_out(session.base, MIB) == (SUCCESS, b"x" * MIB), "the copy")
         more = other.connect_lane(1)
         more.send(chunk(1, 0, b"y" * MIB))

@@ -45,7 +45,7 @@ class User:
         return self.file(name)
 
     def env(self, **more):
-        """Nothing says where the library is: that is gpupool's to find out."""
+        """An environment without the library's path: gpupool must find the library."""
         env = client_environment()
         del env["LD_LIBRARY_PATH"]
         if os.environ.get("GP_LIBRARIES"):
@@ -55,8 +55,8 @@ class User:
     def start(self, *args, stdin=False, **env):
         return Program("gpupool", args, env=self.env(**env), path=GPUPOOL, stdin=stdin)
 
-    def say(self, *args, text=None, status=0, **env):
-        """What it prints, and on standard error; text: its standard input."""
+    def gpupool(self, *args, text=None, status=0, **env):
+        """The output and the errors of gpupool; text: its standard input."""
         begin = time.monotonic()
         done = subprocess.run([GPUPOOL, *args], input=text, stdin=None if text is not None else subprocess.DEVNULL,
                               capture_output=True, text=True, env={**base_environment(), **self.env(**env)},
@@ -66,7 +66,7 @@ class User:
 
     def fails(self, says, *args, status=125, **more):
         """One line on standard error, and nothing else."""
-        result = self.say(*args, status=status, **more)
+        result = self.gpupool(*args, status=status, **more)
         require(result.err == f"gpupool: {says}\n" and result.out == "", f"expected {says!r}: {result}")
 
 
@@ -74,7 +74,7 @@ def app(name):
     return os.path.join(os.environ["GP_APPS"], name)
 
 
-def lines_of(result):
+def parse_lines(result):
     """The lines of check, as {subject: [(verdict, text)]}."""
     found = {}
     for line in result.out.splitlines():
@@ -85,7 +85,7 @@ def lines_of(result):
 
 
 def expect_line(result, verdict, subject, pattern):
-    lines = lines_of(result).get(subject, [])
+    lines = parse_lines(result).get(subject, [])
     require(any(found == verdict and re.search(pattern, text) for found, text in lines),
             f"expected {verdict} {subject} {pattern!r}, not {lines}: {result}")
 
@@ -99,13 +99,13 @@ def closed_port():
 @case("a program runs on the first pool of pools.conf, on one that is named, on an address, on REMOTE_GPU's")
 def _():
     with User() as user, Daemon() as daemon:
-        user.write(f"# mine\n[pool lab]\nurl = {daemon.address}\n\n[pool off]\nurl = tcp://127.0.0.1:{closed_port()} ; nobody\n")
+        user.write(f"# mine\n[pool lab]\nurl = {daemon.address}\n\n[pool off]\nurl = tcp://127.0.0.1:{closed_port()} ; unused\n")
         for args, env in (((), {}), (("-p", "lab"), {}), (("--pool=lab",), {"REMOTE_GPU": "tcp://nowhere.invalid"}),
                           (("-p", daemon.address), {}), ((), {"GPUPOOL_POOL": "lab"})):
-            user.say("run", *args, app("vectoradd"), **env).expect(out="vectoradd: ok\n", err="")
-        # What the environment says comes before the file.
-        user.say("run", app("vectoradd"), REMOTE_GPU=daemon.address).expect(out="vectoradd: ok\n", err="")
-        result = user.say("run", "-p", "off", app("vectoradd"), status=1)
+            user.gpupool("run", *args, app("vectoradd"), **env).expect(out="vectoradd: ok\n", err="")
+        # The environment has precedence over the file.
+        user.gpupool("run", app("vectoradd"), REMOTE_GPU=daemon.address).expect(out="vectoradd: ok\n", err="")
+        result = user.gpupool("run", "-p", "off", app("vectoradd"), status=1)
         require("Connection refused" in result.err, str(result))
 
 
@@ -114,9 +114,9 @@ def _():
     with User() as user:
         user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
         script = "import os, sys; print(sys.argv[1:], flush=True); os._exit(7) if len(sys.argv) > 1 else input()"
-        user.say("run", sys.executable, "-c", script, "-p", "--", "a b", status=7).expect(
+        user.gpupool("run", sys.executable, "-c", script, "-p", "--", "a b", status=7).expect(
             status=7, out="['-p', '--', 'a b']\n", err="")
-        user.say("run", "--", sys.executable, "-c", script, "--gpus", "x", status=7).expect(
+        user.gpupool("run", "--", sys.executable, "-c", script, "--gpus", "x", status=7).expect(
             status=7, out="['--gpus', 'x']\n", err="")
         program = user.start("run", sys.executable, "-c", script, stdin=True)
         program.wait_for_output("[]")
@@ -126,7 +126,7 @@ def _():
         require(program.finish().status == -signal.SIGTERM, "not ended by the signal")
 
 
-@case("what cannot be run is 127 or 126, and gpupool's own mistakes are 125, each with a line")
+@case("a program that cannot be run ends with 127 or 126, an error of gpupool with 125, each with a line")
 def _():
     with User() as user:
         user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
@@ -140,10 +140,10 @@ def _():
                 done.stderr == "gpupool: here: No such file or directory; did you mean ./here, in this folder?\n", f"{done}")
         user.fails("/nowhere/at/all: No such file or directory", "run", "/nowhere/at/all", status=127)
         user.fails(f"{text}: Permission denied", "run", text, status=126)
-        # What is there, and cannot be started.
+        # Files that exist and cannot be started.
         script = user.write("#!/nowhere/python3\n", "script", 0o755)
         user.fails(f"{script} is a script of /nowhere/python3: No such file or directory", "run", script, status=127)
-        expect_line(user.say("check", script, status=1), "wrong", "program", f"{script} is a script of /nowhere/python3: No such file")
+        expect_line(user.gpupool("check", script, status=1), "wrong", "program", f"{script} is a script of /nowhere/python3: No such file")
         with open(app("vectoradd"), "rb") as file:
             whole = file.read()
         for name, old, new, status, says in (
@@ -176,13 +176,13 @@ def _():
                    "program", "devcies")
         user.fails('unknown command "train.py"; "gpupool help" lists the commands, and "gpupool run train.py" runs a program', "train.py")
         user.fails('unknown command "rum"; did you mean run?', "help", "rum")
-        require("gpupool check" in user.say("help").out and "--memory SIZE" in user.say("help", "run").out, "no help")
+        require("gpupool check" in user.gpupool("help").out and "--memory SIZE" in user.gpupool("help", "run").out, "no help")
         for args in (("--help",), ("-h",), ("-p", "lab", "--help"), ("--memory=1G", "-h")):
-            require(user.say("run", *args).out == user.say("help", "run").out, f"{args}: another text")
+            require(user.gpupool("run", *args).out == user.gpupool("help", "run").out, f"{args}: another text")
         require(all(len(line) < 80 for name in ("run", "devices", "check", "env", "login", "logout", "pools", "help")
-                    for line in user.say("help", name).out.splitlines()), "a line of help is too long for a terminal")
+                    for line in user.gpupool("help", name).out.splitlines()), "a line of help is too long for a terminal")
         user.fails('unknown option "--pool": "gpupool help" lists the commands', "--pool", "lab")
-        require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
+        require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.gpupool("--version").out), "no version")
         user.fails('no pool: add one with "gpupool login NAME tls://HOST < TOKEN_FILE", or set REMOTE_GPU', "run", "x")
         user.fails('unknown pool "lab": no pools.conf names any; add it with "gpupool login lab tls://HOST"', "run", "-p", "lab", "x")
         user.write("[pool lab]\nurl = tls://gpunode\n[pool cluster]\nurl = tls://head\n")
@@ -230,11 +230,11 @@ def _():
         user.fails(f"{path}: is a pipe, not a file", "run", "true")
 
 
-@case("login stores a token for its user alone, and a pool's address; run finds both, and says no secret")
+@case("login stores a token for its user alone, and a pool's address; run finds both, and prints no secret")
 def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 64M\n") as pool:
         path, name = pool.create("alice")
-        result = user.say("login", "lab", pool.local, text=read_file(path))
+        result = user.gpupool("login", "lab", pool.local, text=read_file(path))
         accepts = f"gpupool: {pool.local} accepts the token: tenant alice\n"
         require(result.out == "" and result.err == f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n"
                 f"gpupool: pool lab is in {user.file('pools.conf')}\n", str(result))
@@ -247,16 +247,16 @@ def _():
         program.finish().expect(err="")
         # Another one takes its place; another address does not.
         other, name = pool.create("alice")
-        user.say("login", "lab", text=read_file(other)).expect(
+        user.gpupool("login", "lab", text=read_file(other)).expect(
             err=f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
         user.fails(f"pool lab already exists with another address: {pool.local} ({user.file('pools.conf')}:1); "
                    'change it there, take another name, or "gpupool logout lab" first', "login", "lab",
                    "tls://elsewhere", text="")
-        user.say("login", "far", "tls://far", "--no-check", text=read_file(other))
+        user.gpupool("login", "far", "tls://far", "--no-check", text=read_file(other))
         require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
 
 
-@case("login refuses what is no token, and one that everybody could see")
+@case("login refuses an invalid token, and a token that everybody could see")
 def _():
     secret = "gpt_" + "a" * 10 + "_" + "b" * 52
     with User() as user:
@@ -299,28 +299,28 @@ def _():
             said += os.read(terminal, 1000)
         wait_until("nothing is shown", lambda: not termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
         os.write(terminal, b"gpt_\x03")
-        wait_until("what is typed is shown again", lambda: termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
+        wait_until("the terminal shows the input again", lambda: termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
         require(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, f"it ended with {status}")
 
 
-@case("login stores nothing that the pool refuses, or that nobody could ask about, unless it is told to")
+@case("login stores no token that the pool refuses or that cannot be checked, unless an option requests it")
 def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
-        user.say("login", "lab", pool.local, text=read_file(path))
+        user.gpupool("login", "lab", pool.local, text=read_file(path))
         before = {file: read_file(user.file(file)) for file in os.listdir(os.path.dirname(user.file("")))}
         wrong = "gpt_" + "a" * 10 + "_" + "b" * 52
         nothing = "nothing is stored (--no-check stores the token without a connection)"
         for args, says in ((("lab",), f"{pool.local}: refused: unknown token; {nothing}"),
                            (("bad", pool.local), f"{pool.local}: refused: unknown token; {nothing}"),
                            (("off", f"tls://127.0.0.1:{closed_port()}"), None)):
-            result = user.say("login", *args, text=wrong + "\n", status=125)
+            result = user.gpupool("login", *args, text=wrong + "\n", status=125)
             require(result.err == f"gpupool: {says}\n" if says else
                     re.fullmatch(r"gpupool: .*: Connection refused; " + re.escape(nothing) + "\n", result.err), str(result))
             require({file: read_file(user.file(file)) for file in os.listdir(os.path.dirname(user.file("")))} == before, "something is stored")
-        result = user.say("login", "--no-check", "bad", pool.local, text=wrong + "\n")
+        result = user.gpupool("login", "--no-check", "bad", pool.local, text=wrong + "\n")
         require("accepts" not in result.err and read_file(user.file("bad.token")) == wrong + "\n", str(result))
 
 
@@ -335,26 +335,26 @@ def _():
             port = re.search(r"^listening on tls://127\.0\.0\.1:(\d+)$", read_file(daemon.out_path), re.M)[1]
             address = f"tls://localhost:{port}"
             user.write(f"[pool other]\nurl = tls://elsewhere\ntoken = {folder}/bob.token\n# far\n\n")
-            user.say("login", "lab", address, text=read_file(f"{folder}/alice.token"))
+            user.gpupool("login", "lab", address, text=read_file(f"{folder}/alice.token"))
             direct = {"XDG_CONFIG_HOME": user.folder}
             bare = f"localhost:{port}"
             for found in (address, f"tls://LOCALHOST:{port}/0", bare):
                 run("vectoradd", remote=found, env=direct).expect(out="vectoradd: ok\n", err="")
             for found in (address, bare):
-                user.say("run", "-p", found, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
-            expect_line(user.say("check", "-p", bare), "ok", "credentials", "tenant alice, authenticated by token")
-            # In clear the token does not go, whatever the pool has.
+                user.gpupool("run", "-p", found, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
+            expect_line(user.gpupool("check", "-p", bare), "ok", "credentials", "tenant alice, authenticated by token")
+            # The token is never sent in clear, for any address of the pool.
             result = run("vectoradd", remote=f"tcp://{bare}", env=direct)
             require(result.status == 1 and "this address requires TLS: use tls:// instead of tcp://" in result.err, str(result))
             user.fails(f'unknown pool "elsewhere:1" (other, lab); an address begins with its scheme: tls://elsewhere:1', "env", "-p", "elsewhere:1")
-            expect_line(user.say("check", "-p", address), "ok", "token", r"^\w{10} of \S+/gpupool/lab\.token$")
-            expect_line(user.say("check", "-p", address), "ok", "credentials", "tenant alice, authenticated by token")
-            require("tenant" in user.say("devices", "-p", address, "--json").out, "no devices")
+            expect_line(user.gpupool("check", "-p", address), "ok", "token", r"^\w{10} of \S+/gpupool/lab\.token$")
+            expect_line(user.gpupool("check", "-p", address), "ok", "credentials", "tenant alice, authenticated by token")
+            require("tenant" in user.gpupool("devices", "-p", address, "--json").out, "no devices")
             # HOME takes the place of XDG_CONFIG_HOME, and the environment's token comes first.
             os.makedirs(f"{folder}/.config")
             os.symlink(os.path.dirname(user.file("")), f"{folder}/.config/gpupool")
             run("vectoradd", remote=address, env={"HOME": folder, "XDG_CONFIG_HOME": ""}).expect(out="vectoradd: ok\n", err="")
-            expect_line(user.say("check", "-p", address, GPUPOOL_TOKEN_FILE=f"{folder}/bob.token"), "ok", "credentials", "tenant bob, authenticated by token")
+            expect_line(user.gpupool("check", "-p", address, GPUPOOL_TOKEN_FILE=f"{folder}/bob.token"), "ok", "credentials", "tenant bob, authenticated by token")
             # Another address is another pool.
             result = run("vectoradd", remote=f"tls://127.0.0.1:{port}", env=direct)
             require(result.status == 1 and "is signed by an unknown authority" in result.err, str(result))
@@ -375,30 +375,30 @@ def _():
 def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
-        result = user.say("pools")
+        result = user.gpupool("pools")
         require(result.out == "" and result.err == 'gpupool: no pools: add one with "gpupool login NAME tls://HOST < TOKEN_FILE"\n', str(result))
         own = "# mine\n\n[pool b]\nurl = tls://b\nmemory = 1G\n"
         conf = user.write(own)
-        user.say("login", "lab", pool.local, text=read_file(path))
-        user.say("login", "--no-check", "b", text=read_file(path))
-        user.say("login", "--no-check", "c", "tls://c", text=read_file(path))
+        user.gpupool("login", "lab", pool.local, text=read_file(path))
+        user.gpupool("login", "--no-check", "b", text=read_file(path))
+        user.gpupool("login", "--no-check", "c", "tls://c", text=read_file(path))
         os.unlink(user.file("c.token"))
-        rows = [line.split() for line in user.say("pools").out.splitlines()]
+        rows = [line.split() for line in user.gpupool("pools").out.splitlines()]
         require(rows == [["POOL", "ADDRESS", "CREDENTIALS", "FILE"], ["b", "tls://b", "token", name, f"{conf}:3"],
                          ["lab", pool.local, "token", name, f"{conf}:7"], ["c", "tls://c", "no", "token", f"{conf}:10"]], f"{rows}")
         token = user.file("lab.token")
-        user.say("logout", "lab").expect(err=f"gpupool: removed {token}\ngpupool: pool lab is no longer in {conf}\n", out="")
+        user.gpupool("logout", "lab").expect(err=f"gpupool: removed {token}\ngpupool: pool lab is no longer in {conf}\n", out="")
         require(not os.path.exists(token) and read_file(conf) == own + "\n[pool c]\nurl = tls://c\n", read_file(conf))
         # The same name with another address.
-        user.say("login", "lab", pool.local, text=read_file(path))
-        user.say("logout", "tls://c").expect(err=f"gpupool: pool c is no longer in {conf}\n")
+        user.gpupool("login", "lab", pool.local, text=read_file(path))
+        user.gpupool("logout", "tls://c").expect(err=f"gpupool: pool c is no longer in {conf}\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
-        user.say("logout", "b").expect(err=f"gpupool: removed {user.file('b.token')}\n"
+        user.gpupool("logout", "b").expect(err=f"gpupool: removed {user.file('b.token')}\n"
                                            f"gpupool: pool b is kept in {conf}:3, which has settings that login did not write\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
         user.fails('unknown pool "lba"; did you mean lab?', "logout", "lba")
         user.fails("usage: gpupool logout POOL", "logout")
-        user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n")
+        user.gpupool("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n")
 
 
 @case("logout and login leave what the user has written, and where a symbolic link leads")
@@ -414,8 +414,8 @@ def _():
         user.fails('"tls://tls://a": there are two schemes', "login", "z", "tls://tls://a", text=secret)
         stays = "which has settings that login did not write"
         for name, line in (("x", 5), ("y", 7)):
-            user.say("logout", name).expect(err=f"gpupool: pool {name} is kept in {conf}:{line}, {stays}\n")
-        user.say("logout", "tls://a,tls://b").expect(err=f"gpupool: pool lab is no longer in {conf}\n")
+            user.gpupool("logout", name).expect(err=f"gpupool: pool {name} is kept in {conf}:{line}, {stays}\n")
+        user.gpupool("logout", "tls://a,tls://b").expect(err=f"gpupool: pool lab is no longer in {conf}\n")
         require(read_file(conf) == "# all of them\n# the next one\n[pool x]\nurl=tls://x\n[pool y]\nurl = tls://b\n\ncrl = a\n", read_file(conf))
         # Both files are links.
         real = user.write("[pool lab]\nurl = tls://a\n", "mine/conf")
@@ -423,16 +423,16 @@ def _():
         os.unlink(conf)
         os.symlink("mine/conf", conf)
         os.symlink("mine/token", user.file("lab.token"))
-        user.say("login", "--no-check", "lab", text=secret)
-        user.say("login", "--no-check", "z", "tls://z", text=secret)
+        user.gpupool("login", "--no-check", "lab", text=secret)
+        user.gpupool("login", "--no-check", "z", "tls://z", text=secret)
         require(os.path.islink(user.file("lab.token")) and read_file(token) == secret and "[pool z]" in read_file(real), read_file(real))
-        user.say("logout", "lab").expect(err=f"gpupool: removed {user.file('lab.token')}\n"
+        user.gpupool("logout", "lab").expect(err=f"gpupool: removed {user.file('lab.token')}\n"
                                              "gpupool: warning: the token is still in mine/token, the target of a symbolic link\n"
                                              f"gpupool: pool lab is no longer in {conf}\n")
         require(os.path.islink(conf) and read_file(real) == "[pool z]\nurl = tls://z\n" and read_file(token) == secret, read_file(real))
 
 
-@case("a program is told of a pools.conf that is damaged, once, and of two pools that have its address")
+@case("a program reports an invalid pools.conf once, and two pools with its address")
 def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
@@ -446,33 +446,33 @@ def _():
         result = run("vectoradd", remote=pool.local, env=direct)
         both = f"pool old ({conf}:1) and pool lab ({conf}:3) both have this address, each with credentials of its own"
         require(result.status == 1 and both in result.err, str(result))
-        expect_line(user.say("check", "-p", pool.local, status=1), "wrong", "token", re.escape(both))
-        user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n", err="")
+        expect_line(user.gpupool("check", "-p", pool.local, status=1), "wrong", "token", re.escape(both))
+        user.gpupool("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n", err="")
 
 
-@case("a pool takes away another pool's credentials, and says so of a token")
+@case("a pool removes another pool's credentials from the environment, and reports a removed token")
 def _():
     with User() as user:
         user.write("[pool lab]\nurl = tls://gpunode\n")
         others = {"GPUPOOL_TOKEN_FILE": "/others.token", "GPUPOOL_TLS_CERT": "/c", "GPUPOOL_TLS_KEY": "/k", "GPUPOOL_TENANT": "bob"}
-        result = user.say("env", **others)
+        result = user.gpupool("env", **others)
         require([line for line in result.out.splitlines() if line.startswith("unset")] ==
                 ["unset GPUPOOL_TOKEN_FILE", "unset GPUPOOL_TLS_CERT", "unset GPUPOOL_TLS_KEY", "unset GPUPOOL_TENANT"], str(result))
         require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token ignored: not known to be a token of pool lab; "gpupool login '
                 'lab < FILE" stores it for the pool\n', str(result))
         # An address of the command line brings none, so the environment's are meant.
-        require("unset" not in user.say("env", "-p", "tls://gpunode", **others).out, "they were taken away")
+        require("unset" not in user.gpupool("env", "-p", "tls://gpunode", **others).out, "they were taken away")
 
 
-@case("env prints what a shell needs, whatever is in it")
+@case("env prints values that a shell reads correctly, with any characters in them")
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
-        out = user.say("env", "--memory", "1.5G", "--sm", "50%", "--gpus", "2", "--wait", "10m").out
+        out = user.gpupool("env", "--memory", "1.5G", "--sm", "50%", "--gpus", "2", "--wait", "10m").out
         for line in ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT='*=1536M'", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE='50.00'",
                      "CUDA_VISIBLE_DEVICES='0,1'", "GPUPOOL_WAIT='10m'", f"REMOTE_GPU='{daemon.address}'"):
             require(f"export {line}\n" in out, f"no {line}: {out}")
-        require("CUDA_VISIBLE_DEVICES='2,0'" in user.say("env", "--gpus", "2", CUDA_VISIBLE_DEVICES="2,0,1").out, "not the first two")
+        require("CUDA_VISIBLE_DEVICES='2,0'" in user.gpupool("env", "--gpus", "2", CUDA_VISIBLE_DEVICES="2,0,1").out, "not the first two")
         odd = ":".join(filter(None, [base_environment().get("LD_LIBRARY_PATH"), f"{user.folder}/it's; $(touch {user.folder}/bad)"]))
         shell = subprocess.run(["sh", "-c", f'eval "$({GPUPOOL} env)" && printf %s "$LD_LIBRARY_PATH" && {app("vectoradd")}'],
                                capture_output=True, text=True, check=False,
@@ -482,7 +482,7 @@ def _():
         user.fails('"train.py": env takes no program; gpupool run train.py runs it', "env", "train.py")
 
 
-@case("--memory and --sm narrow what the program gets; of more GPUs than there are one line tells")
+@case("--memory and --sm limit the program; one line reports a request for more GPUs than there are")
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\nmemory = 128M\n")
@@ -493,10 +493,10 @@ def _():
             program.finish().expect(err="")
         program = user.start("run", "--sm", "50%", app("memhog"), "1", stdin=True)
         program.wait_for_output("free after")
-        seen = json.loads(user.say("devices", "--json").out)
+        seen = json.loads(user.gpupool("devices", "--json").out)
         require(len(seen["sessions"]) == 1, f"{seen}")
         program.finish().expect(err="")
-        result = user.say("run", "--gpus", "2", app("vectoradd"))
+        result = user.gpupool("run", "--gpus", "2", app("vectoradd"))
         require(result.out == "vectoradd: ok\n" and result.err == "gpupool: CUDA_VISIBLE_DEVICES=0,1 (gpupool run --gpus sets it): the program sees 1 device "
                 "of the pool's 1, counted from 0; the list ends at the first invalid entry\n", str(result))
 
@@ -506,43 +506,43 @@ def _():
     with User() as user, Daemon() as daemon:
         gone = f"tcp://127.0.0.1:{closed_port()}"
         says = f"cannot connect to {gone}: Connection refused"
-        whole = user.say("devices", "-L", "-p", daemon.address).out
+        whole = user.gpupool("devices", "-L", "-p", daemon.address).out
         for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}/0"):
             user.write(f"[pool both]\nurl = {url}\n")
             partly = (f'gpupool: {says} (run "gpupool check")\n'
                       "gpupool: incomplete: a program needs all daemons of the pool\n")
-            user.say("devices", "-L", status=1).expect(status=1, out=whole, err=partly)
-            table = user.say("devices", status=1).expect(status=1, err=partly).out
+            user.gpupool("devices", "-L", status=1).expect(status=1, out=whole, err=partly)
+            table = user.gpupool("devices", status=1).expect(status=1, err=partly).out
             require(f"{daemon.address}: tenant default, 0 sessions" in table and re.search(r"^ +0  \S", table, re.M), table)
-            seen = json.loads(user.say("devices", "--json", status=1).expect(status=1, err=partly).out)
+            seen = json.loads(user.gpupool("devices", "--json", status=1).expect(status=1, err=partly).out)
             require({row["url"]: row["error"] for row in seen["daemons"]} == {daemon.address: None, gone: says} and
                     [row["url"] for row in seen["devices"]] == [daemon.address], f"{seen}")
-            require(says in user.say("run", app("vectoradd"), status=1).err, "run does not name it")
-            result = user.say("check", status=1)
+            require(says in user.gpupool("run", app("vectoradd"), status=1).err, "run does not name it")
+            result = user.gpupool("check", status=1)
             expect_line(result, "ok", "address", f"[12] of 2: {gone}$")
             expect_line(result, "wrong", "route", "Connection refused")
             expect_line(result, "ok", "credentials", "")
             expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, but a program needs all of them")
             expect_line(result, "ok", "session", "a program sees 1 device$")
-        seen = json.loads(user.say("devices", "--json", "--pool", gone, status=125).expect(
+        seen = json.loads(user.gpupool("devices", "--json", "--pool", gone, status=125).expect(
             status=125, err=f'gpupool: {says} (run "gpupool check")\n').out)
         require(seen == {"daemons": [{"url": gone, "error": says}], "devices": [], "sessions": []}, f"{seen}")
         user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
-        user.say("devices", "-L", status=1).expect(
+        user.gpupool("devices", "-L", status=1).expect(
             status=1, out=whole, err=f"gpupool: {daemon.address} has no device 7, or none for tenant default\n" + partly.splitlines(True)[1])
         user.fails(f"{daemon.address} is named twice", "devices", "-p", f"{daemon.address}/0,{daemon.address}")
         other = f"tcp://127.0.0.1:{closed_port()}"
-        user.say("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
+        user.gpupool("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
             f'gpupool: cannot connect to {each}: Connection refused (run "gpupool check")\n' for each in (gone, other)))
 
 
-@case("a full pool is waited for, with the reason and the time, and no longer than was said")
+@case("a program waits for a full pool with the reason and the time, at most for the given time")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
-        late = user.say("run", "--wait", "8s", app("vectoradd"), status=1)
+        late = user.gpupool("run", "--wait", "8s", app("vectoradd"), status=1)
         require(re.fullmatch(r"gpupool: \S+: refused: no free session slot \(--max-sessions\); position 1 in the queue; waiting for a session slot for \d s, until "
                              r"\d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n"
                              r"gpupool: \S+: refused: no free session slot \(--max-sessions\); position 1 in the queue \(waited for 8 s: GPUPOOL_WAIT\)\n",
@@ -552,12 +552,12 @@ def _():
         first.finish().expect()
         result = second.finish().expect(out="vectoradd: ok\n")
         require(re.search(r"^gpupool: session slot available after \d+ s$", result.err, re.M), str(result))
-        # Who does not want to wait is told at once.
+        # A client that does not wait is refused at once.
         require("waiting" not in daemon.run("vectoradd").expect(err="").err, "it waited")
 
 
 def hold_and_wait(user, daemon):
-    """A program that has the only place, and two that wait for it, whose questions the daemon keeps."""
+    """A program with the only session slot, and two that wait for it, whose requests the daemon keeps."""
     user.write(f"[pool lab]\nurl = {daemon.address}\n")
     holder = daemon.start("memhog", "1", stdin=True)
     holder.wait_for_output("free after")
@@ -566,16 +566,16 @@ def hold_and_wait(user, daemon):
         before = count_descriptors(daemon.pid)
         waiting.append(user.start("run", "--wait", f"{PATIENCE}s", app("memhog"), "1", stdin=True))
         wait_until(f"number {number} waits", lambda n=number: f"; position {n} in the queue; waiting" in waiting[n - 1].err(), PATIENCE)
-        wait_until("its next question is kept", lambda n=before: count_descriptors(daemon.pid) > n, PATIENCE)
+        wait_until("its next request is kept", lambda n=before: count_descriptors(daemon.pid) > n, PATIENCE)
     return holder, waiting
 
 
-@case("a place that becomes free is kept for who waits first, and each is told its number")
+@case("a free slot is reserved for the first client of the queue, and each client gets its position")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         holder, waiting = hold_and_wait(user, daemon)
         holder.finish().expect()
-        # Whoever asks meanwhile does not get it, the second in the queue neither.
+        # A later client does not get it, and neither does the second in the queue.
         late = daemon.run("vectoradd").expect(status=1)
         require("are reserved for queued clients\n" in late.err or "no free session slot" in late.err, str(late))
         waiting[0].wait_for_output("free after", PATIENCE)
@@ -586,7 +586,7 @@ def _():
         waiting[1].finish().expect()
 
 
-@case("the daemon keeps who waits: nobody waits for the place of one that is killed")
+@case("the daemon keeps the queue: no client waits for the slot of a killed one")
 def _():
     with User() as user, Daemon("--max-sessions", "1") as daemon:
         holder, waiting = hold_and_wait(user, daemon)
@@ -601,7 +601,7 @@ def _():
         waiting[1].finish().expect()
 
 
-@case("who waits for a session slot waits through a drain and a restart, and 30 seconds for a daemon that is not there yet")
+@case("a client waits for a session slot through a drain and a restart, and 30 seconds for a daemon that has not started")
 def _():
     with User() as user:
         local = f"unix://{user.folder}/run/gpupool.sock"
@@ -618,7 +618,7 @@ def _():
                 result = program.finish().expect(out="vectoradd: ok\n")
                 require(re.search(r"^gpupool: session slot available after \d+ s$", result.err, re.M), str(result))
         # A mistake is not waited for.
-        user.say("run", "-p", "tcp://nowhere.invalid", "--wait", "1h", app("vectoradd"), status=1)
+        user.gpupool("run", "-p", "tcp://nowhere.invalid", "--wait", "1h", app("vectoradd"), status=1)
 
 
 @case("two programs that wait for the same two daemons, named in two orders, get them one after the other")
@@ -637,21 +637,21 @@ def _():
             program.finish().expect(out="vectoradd: ok\n")
 
 
-@case("who waits for a session slot of its tenant's is in no other tenant's way")
+@case("a client that waits for a session slot of its tenant does not block other tenants")
 def _():
     with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
         alice, _ = pool.create("alice")
-        user.say("login", "lab", pool.local, text=read_file(alice))
+        user.gpupool("login", "lab", pool.local, text=read_file(alice))
         first = user.start("run", app("memhog"), "1", stdin=True)
         first.wait_for_output("free after")
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
         wait_until("it waits", lambda: "refused: tenant alice has reached its limit of 1 sessions; position 1 in the queue; waiting for a session slot "
                    in second.err(), PATIENCE)
-        # Between its questions, too, the administrator sees that it waits.
+        # Between its requests, too, the administrator sees that it waits.
         for _ in range(20):
             row = json.loads(ctl("--socket", pool.socket, "tenant", "list", "--format=json"))[1]
             require((row["tenant"], row["sessions"], row["sessions_max"], row["clients_waiting"]) == ("alice", 1, 1, 1), f"{row}")
-            require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "nobody waits")
+            require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "no client waits")
             time.sleep(0.1)
         for _ in range(2):
             pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
@@ -665,7 +665,7 @@ def _():
         with User() as user, Pool("--max-sessions", "4", config=f"[tenant alice]\n{limit}[tenant bob]\n",
                                   env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as pool:
             alice, _ = pool.create("alice")
-            user.say("login", "lab", pool.local, text=read_file(alice))
+            user.gpupool("login", "lab", pool.local, text=read_file(alice))
             holder = user.start("run", app("memhog"), "1", stdin=True)
             holder.wait_for_output("free after")
             waiting = [user.start("run", "--wait", "1h", *more, app("vectoradd")) for _ in range(12)]
@@ -680,30 +680,30 @@ def _():
             holder.finish().expect()
 
 
-@case("with --wait, --memory waits until so much of the quota is free, and promises it to one at a time")
+@case("with --wait, --memory waits until that part of the quota is free, and reserves it for one client at a time")
 def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 128M\n[tenant bob]\n") as pool:
         alice, _ = pool.create("alice")
-        user.say("login", "lab", pool.local, text=read_file(alice))
-        # What the tenant can never have is not waited for.
-        user.say("run", "--wait", "2s", "--memory", "1G", app("vectoradd"))
+        user.gpupool("login", "lab", pool.local, text=read_file(alice))
+        # The client does not wait for memory that the tenant can never have.
+        user.gpupool("run", "--wait", "2s", "--memory", "1G", app("vectoradd"))
         first = user.start("run", "--wait", "2s", "--memory", "96M", app("memhog"), "1", stdin=True)
         first.wait_for_output("free after")
-        late = user.say("run", "--wait", "3s", "--memory", "64M", app("vectoradd"), status=1)
+        late = user.gpupool("run", "--wait", "3s", "--memory", "64M", app("vectoradd"), status=1)
         require(re.fullmatch(r"(gpupool: \S+: refused: device 0 has 32 MiB of memory free, 64 MiB requested; position 1 in the "
                              r"queue; waiting for a session slot for \d s, until \d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n)"
                              r"gpupool: \S+: refused: .*; position 1 in the queue \(waited for 3 s: GPUPOOL_WAIT\)\n", late.err), str(late))
         # Without --wait a limit is a limit; less fits beside it.
-        user.say("run", "--memory", "64M", app("vectoradd"))
+        user.gpupool("run", "--memory", "64M", app("vectoradd"))
         second = user.start("run", "--wait", f"{PATIENCE}s", "--memory", "64M", app("vectoradd"))
         wait_until("it waits", lambda: "waiting for a session slot" in second.err(), PATIENCE)
         first.finish().expect()
         second.finish().expect(out="vectoradd: ok\n")
-        seen = json.loads(user.say("devices", "--json").out)["daemons"][0]
+        seen = json.loads(user.gpupool("devices", "--json").out)["daemons"][0]
         require((seen["sessions"], seen["full"]) == (0, ""), f"{seen}")
 
 
-@case("a token that cannot be read is named with its pool's line, what is no token with what is, and no secret is shown")
+@case("an unreadable token is named with its pool's line, an invalid one with the valid form, and no secret is shown")
 def _():
     with User() as user, Daemon() as daemon:
         conf = user.write("")
@@ -716,17 +716,17 @@ def _():
                             (user.write("", "empty.token", 0o600), "the file is empty: it contains no token"),
                             (user.folder, "Is a directory")):
             user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {token}\n")
-            result = user.say("run", app("vectoradd"), status=1)
+            result = user.gpupool("run", app("vectoradd"), status=1)
             require(result.err == f"gpupool: GPUPOOL_TOKEN_FILE={token}: {says}\n" and "hunter2" not in result.err + result.out, str(result))
 
 
-@case("of a pool of which one half is not there it is said which, and the other half keeps nothing")
+@case("for a pool with one missing half the message names that half, and the other half keeps nothing")
 def _():
     with User() as user, Daemon() as daemon:
         gone = f"tcp://127.0.0.1:{closed_port()}"
         for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}"):
             user.write(f"[pool both]\nurl = {url}\n")
-            result = user.say("run", app("vectoradd"), status=1)
+            result = user.gpupool("run", app("vectoradd"), status=1)
             require(result.err == f"gpupool: cannot connect to {gone}: Connection refused\n", str(result))
         wait_until("no session is left", lambda: daemon.log().count("open from") == daemon.log().count("closed:"), PATIENCE)
         daemon.settle()
@@ -736,10 +736,10 @@ def _():
 def _():
     with User() as user, Pool("--max-sessions", "2", config="[tenant alice]\nmemory = 64M\nsessions = 1\n[tenant bob]\n") as pool:
         alice, name = pool.create("alice")
-        user.say("login", "lab", pool.local, text=read_file(alice))
+        user.gpupool("login", "lab", pool.local, text=read_file(alice))
         other = pool.start("memhog", "1", stdin=True, env={"GPUPOOL_TENANT": "bob"})
         other.wait_for_output("free after")
-        seen = json.loads(user.say("devices", "--json").out)
+        seen = json.loads(user.gpupool("devices", "--json").out)
         daemon, device = seen["daemons"][0], seen["devices"][0]
         require((daemon["tenant"], daemon["credentials"], daemon["sessions"], daemon["sessions_max"], daemon["full"]) ==
                 ("alice", f"token {name}", 0, 1, ""), f"{seen}")
@@ -748,21 +748,21 @@ def _():
                 device["memory_used"] >= MIB and device["memory"] > 64 * MIB, f"{seen}")
         mine = user.start("run", app("memhog"), "1", stdin=True)
         mine.wait_for_output("free after")
-        # Full, for the tenant and for the daemon: who only looks is answered all the same.
-        seen = json.loads(user.say("devices", "--json").out)
+        # Full, for the tenant and for the daemon: a query without a session still gets its reply.
+        seen = json.loads(user.gpupool("devices", "--json").out)
         require(seen["daemons"][0]["full"] == "no free session slot (--max-sessions)", f"{seen}")
         own, = seen["sessions"]
         require((own["program"], own["pid"]) == ("memhog", mine.process.pid) and own["memory"] >= MIB, f"{seen}")
-        table = user.say("devices").out
+        table = user.gpupool("devices").out
         require(re.search(r"^unix://\S+: tenant alice, 1 session of at most 1; 2 of 2 of the daemon's session slots in use$", table, re.M) and
                 re.search(r"^unix://\S+: new sessions are refused: no free session slot", table, re.M) and
                 re.search(rf"^ +\d+  memhog +{mine.process.pid} ", table, re.M), table)
         require("bob" not in table, f"others are named: {table}")
-        require(re.fullmatch(r"GPU 0: \S.* \(UUID: GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)\n", user.say("devices", "-L").out),
+        require(re.fullmatch(r"GPU 0: \S.* \(UUID: GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)\n", user.gpupool("devices", "-L").out),
                 "no list as nvidia-smi's")
         other.finish().expect()
         mine.finish().expect()
-        result = user.say("devices", "-p", f"tcp://127.0.0.1:{closed_port()}", status=125)
+        result = user.gpupool("devices", "-p", f"tcp://127.0.0.1:{closed_port()}", status=125)
         require(result.err.endswith('Connection refused (run "gpupool check")\n'), str(result))
 
 
@@ -770,11 +770,11 @@ def _():
 def _():
     with User() as user, Daemon() as daemon:
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
-        # On a busy machine the question may take longer than the kernel.
+        # On a busy machine the query may take longer than the kernel.
         for ms in 2000, 8000, 32000:
             sleeper = daemon.start("sleeper", f"-ms={ms}")
             sleeper.wait_for_output("running")
-            seen = json.loads(user.say("devices", "--json").out)["devices"][0]
+            seen = json.loads(user.gpupool("devices", "--json").out)["devices"][0]
             sleeper.finish().expect()
             if seen["sessions"] == 1:
                 break
@@ -790,8 +790,8 @@ def _():
         with Daemon("--listen", "tls://127.0.0.1:0", "--certificate", f"{folder}/server.pem", "--key", f"{folder}/server.key",
                     "--tokens", f"{folder}/tokens") as daemon:
             port = re.search(r"^listening on tls://127\.0\.0\.1:(\d+)$", read_file(daemon.out_path), re.M)[1]
-            user.say("login", "lab", f"tls://localhost:{port}", text=read_file(token))
-            result = user.say("check", app("vectoradd"))
+            user.gpupool("login", "lab", f"tls://localhost:{port}", text=read_file(token))
+            result = user.gpupool("check", app("vectoradd"))
             require(not re.search("^wrong", result.out, re.M) and result.err == "", str(result))
             for subject, pattern in (("pool", r"pool lab of \S+pools\.conf:1: tls://localhost"), ("token", r"\w{10} of \S+lab\.token$"),
                                      ("name", r"localhost is .*127\.0\.0\.1"), ("route", r"port \d+ answers after \d+\.\d+ ms"),
@@ -804,7 +804,7 @@ def _():
                                      ("bandwidth", r"\d+ MB/s to the GPU, \d+ MB/s back"),
                                      ("program", rf"vectoradd finds gpupool's {re.escape(CLIENT)}, by LD_LIBRARY_PATH")):
                 # A busy machine's latency is worth a note.
-                verdict = lines_of(result).get(subject, [("", "")])[0][0] if subject == "latency" else "ok"
+                verdict = parse_lines(result).get(subject, [("", "")])[0][0] if subject == "latency" else "ok"
                 expect_line(result, verdict, subject, pattern)
             expect_line(result, "note", "without run", "started by itself the program finds no|is not gpupool's")
             secret = token_of(token).split("_")[2]
@@ -815,7 +815,7 @@ def _():
 def _():
     with User() as user, Certificates() as certificates, Encrypted(certificates, "--max-sessions", "1") as daemon:
         def check(url, **env):
-            return user.say("check", "-p", url, status=1, **env)
+            return user.gpupool("check", "-p", url, status=1, **env)
 
         ca = {"GPUPOOL_TLS_CA": certificates.file("ca")}
         expect_line(check("tls://nowhere.invalid"), "wrong", "name", r"nowhere\.invalid: .*; check the name in the address")
@@ -826,7 +826,7 @@ def _():
             deaf.listen()
             expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon",
                         "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; check its log")
-            # One that answers something else, and one that says nothing at all.
+            # A server with another reply, and one that sends nothing.
             with socket.create_server(("127.0.0.1", 0)) as other:
                 threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
                 expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "is not gpupoold")
@@ -854,7 +854,7 @@ def _():
         for shows, pattern in (("elsewhere", r"is for \S+.*, not for 127\.0\.0\.1; use one of these names"),
                                ("old", r"has expired: \d{4}-\d\d-\d\d \d\d:\d\d, and it is \d{4}-")):
             with Encrypted(certificates, shows=shows) as daemon:
-                expect_line(user.say("check", "-p", daemon.address, status=1, **ca), "wrong", "certificate", pattern)
+                expect_line(user.gpupool("check", "-p", daemon.address, status=1, **ca), "wrong", "certificate", pattern)
 
 
 def compiled(folder, name, *options):
@@ -872,37 +872,37 @@ def _():
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
         fixed = compiled(user.folder, "fixed", "-static")
         says = f"{fixed}.*linked statically, libc included, and looks for no library"
-        expect_line(user.say("check", fixed, status=1), "wrong", "program", says)
+        expect_line(user.gpupool("check", fixed, status=1), "wrong", "program", says)
         require(re.fullmatch(f"gpupool: warning: {fixed} finds no GPU of the pool: it is linked statically.*\n",
-                             user.say("run", fixed, LD_PRELOAD="").err), "no warning")
+                             user.gpupool("run", fixed, LD_PRELOAD="").err), "no warning")
         other = os.path.join(user.folder, "driver")
         os.mkdir(other)
         compiled(other, "libcuda.so.1", "-shared", "-fPIC")
         early = compiled(user.folder, "early", f"-Wl,--disable-new-dtags,-rpath,{other}")
-        expect_line(user.say("check", early, status=1), "wrong", "program",
+        expect_line(user.gpupool("check", early, status=1), "wrong", "program",
                     f"early finds {other}/libcuda.so.1, which is not gpupool's, by the program's RPATH, which comes before")
-        require(f"early finds {other}/libcuda.so.1, not gpupool's in " in user.say("run", early, LD_PRELOAD="").err, "no warning")
-        # Behind LD_LIBRARY_PATH it does not matter, but for who starts the program by itself.
+        require(f"early finds {other}/libcuda.so.1, not gpupool's in " in user.gpupool("run", early, LD_PRELOAD="").err, "no warning")
+        # After LD_LIBRARY_PATH it matters only if the program is started without gpupool run.
         late = compiled(user.folder, "late", f"-Wl,--enable-new-dtags,-rpath,$ORIGIN/driver")
-        result = user.say("check", late)
+        result = user.gpupool("check", late)
         expect_line(result, "ok", "program", r"finds gpupool's .*, by LD_LIBRARY_PATH")
         expect_line(result, "note", "without run", r"finds \S+/driver/libcuda.so.1, which is not gpupool's, by the program's RUNPATH")
-        user.say("run", late, LD_PRELOAD="").expect(err="")
+        user.gpupool("run", late, LD_PRELOAD="").expect(err="")
         script = user.write(f"#!/usr/bin/env {os.path.basename(fixed)}\n", "script", 0o755)
-        expect_line(user.say("check", script, status=1, PATH=f"{user.folder}:{os.environ['PATH']}"), "wrong", "program",
+        expect_line(user.gpupool("check", script, status=1, PATH=f"{user.folder}:{os.environ['PATH']}"), "wrong", "program",
                     "linked statically")
-        expect_line(user.say("check", "nosuch", status=1), "wrong", "program", "nosuch: No such file or directory")
+        expect_line(user.gpupool("check", "nosuch", status=1), "wrong", "program", "nosuch: No such file or directory")
         # Damaged files are no reason to fall over.
         whole = open(early, "rb").read()
         for size in (0, 3, 17, 63, 64, 100, 500, len(whole) // 2):
             with open(os.path.join(user.folder, "cut"), "wb") as file:
                 file.write(whole[:size])
             os.chmod(os.path.join(user.folder, "cut"), 0o755)
-            user.say("check", os.path.join(user.folder, "cut"), status=0 if size < 4 else checked(user, "cut"))
+            user.gpupool("check", os.path.join(user.folder, "cut"), status=0 if size < 4 else checked(user, "cut"))
 
 
 def checked(user, name):
-    """Whatever it says of it: 0 or 1, and nothing else."""
+    """The status of gpupool check, which must be 0 or 1."""
     done = subprocess.run([GPUPOOL, "check", os.path.join(user.folder, name)], capture_output=True, check=False,
                           env={**base_environment(), **user.env()}, timeout=PATIENCE)
     require(done.returncode in (0, 1), f"{done}")
@@ -919,7 +919,7 @@ def _():
         os.chown(path, 65534, 65534)
         os.chmod(path, 0o4755)
         os.chmod(user.folder, 0o755)
-        result = user.say("run", path, LD_PRELOAD="")
+        result = user.gpupool("run", path, LD_PRELOAD="")
         require(re.search("runs with other privileges than yours", result.err), str(result))
 
 
@@ -932,7 +932,7 @@ def need_sources():
 
 
 def completed(user, *words):
-    """What bash offers for the last of these words."""
+    """The completions of bash for the last of these words."""
     need_sources()
     script = f'. {SOURCES}/completion/gpupool.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpupool; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", "gpupool", *words], capture_output=True, text=True, check=False,
@@ -951,7 +951,7 @@ def _():
             require(completed(user, *words) == ["b-2", "lab"], f"{words}: {completed(user, *words)}")
         require(completed(user, "run", "--m") == ["--memory"] and completed(user, "run", "--memory", "") == [], "not the options")
         require("bash" in completed(user, "run", "--gpus", "1", "bas"), "no programs")
-        require(completed(user, "run", "bash", "--m") == [], "an option of gpupool's behind the program")
+        require(completed(user, "run", "bash", "--m") == [], "an option of gpupool after the program")
         if not shutil.which("fish"):
             return
         for words, offered in (("run --m", ["--memory"]), ("run -p l", ["lab"]), ("run --gpus 1 bash --m", []), ("check bash --p", []),
@@ -962,14 +962,14 @@ def _():
             require(done.returncode == 0 and [line.split("\t")[0] for line in done.stdout.splitlines()] == offered, f"{words}: {done}")
 
 
-@case("what help says of options stands in the manual page and in each shell's completion")
+@case("the options of the help are in the manual page and in each shell's completion")
 def _():
     need_sources()
     with User() as user:
         texts = {name: read_file(os.path.join(SOURCES, name)).replace("\\-", "-")
                  for name in ("gpupool.1", "completion/gpupool.bash", "completion/_gpupool", "completion/gpupool.fish")}
         for command in ("run", "devices", "check", "env", "login"):
-            for option in {*(["--pool"] if command != "login" else []), *re.findall(r"--[a-z][a-z-]+", user.say("help", command).out)}:
+            for option in {*(["--pool"] if command != "login" else []), *re.findall(r"--[a-z][a-z-]+", user.gpupool("help", command).out)}:
                 for name, text in texts.items():
                     wanted = f"-l {option[2:]} " if name.endswith(".fish") else option
                     require(command in text and wanted in text + " ", f"{name} has no {command} {option}")

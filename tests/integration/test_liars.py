@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon, or a proxy in front of it, that lies about kernel parameters or about the sizes of variables. A launch
+"""A daemon, or a proxy before it, that lies about kernel parameters or about the sizes of variables. A launch
 copies the parameters from the program's memory by their sizes, and programs copy variables by theirs."""
 import os
 import re
@@ -19,7 +19,7 @@ SECRET = "sk-live-0123456789abcdef"
 
 
 def decode_kernels(info):
-    """[name, what stands between name and parameters, [[offset, size] ...]] of each kernel."""
+    """[name, the bytes between name and parameters, [[offset, size] ...]] of each kernel."""
     count, = struct.unpack_from("<I", info)
     kernels, at = [], 4
     for _ in range(count):
@@ -46,11 +46,11 @@ def encode_kernels(kernels):
 
 class Liar(wire.Listener):
     """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels, and
-    size_of() and address_of() of the size and the address of a variable. It listens on this machine alone. launches: records that came
+    change_size() and change_address() of the size and the address of a variable. It listens on this machine alone. launches: records that came
     through; heard: all that programs sent; variables: how many were asked for."""
 
-    def __init__(self, daemon, lie, size_of=lambda size: size, address_of=lambda address: address):
-        self.daemon, self.lie, self.size_of, self.address_of = daemon, lie, size_of, address_of
+    def __init__(self, daemon, lie, change_size=lambda size: size, change_address=lambda address: address):
+        self.daemon, self.lie, self.change_size, self.change_address = daemon, lie, change_size, change_address
         self.heard, self.launches, self.lists, self.variables = b"", [], 0, 0
         super().__init__()
 
@@ -109,7 +109,7 @@ class Liar(wire.Listener):
         if call == VARIABLE and flags & wire.REPLY and len(record) > 16:
             self.variables += 1
             values = wire.decode_fields(wire.CALLS["gpImageGlobal"][2], record[16:])
-            told = {"size": self.size_of(values["size"]), "address": self.address_of(values["address"])}
+            told = {"size": self.change_size(values["size"]), "address": self.change_address(values["address"])}
             return record[:16] + wire.encode_fields(wire.CALLS["gpImageGlobal"][2], {**values, **told})
         if call != LOAD or not flags & wire.REPLY or len(record) == 16:
             return record
@@ -125,7 +125,7 @@ class Liar(wire.Listener):
 
 
 def expect_caught(lie, *texts, secret=SECRET):
-    """A program that meets this lie says so in one line, and nothing is launched."""
+    """A program that detects this lie reports it in one line, and nothing is launched."""
     with Daemon() as daemon, Liar(daemon, lie) as liar:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": liar.address, "MY_SECRET_API_KEY": secret})
         require(liar.lists > 0, "nothing was loaded")
@@ -144,7 +144,7 @@ def of_launched(change):
     return lie
 
 
-@case("who changes nothing is not noticed")
+@case("a proxy that changes nothing is not noticed")
 def _():
     with Daemon() as daemon, Liar(daemon, lambda kernels: None) as liar:
         for name in ("vectoradd", "driverapi", "multifile", "symbols", "bigglobal"):
@@ -169,7 +169,7 @@ def _():
         expect_caught(of_launched(lie), f"4 bytes in the image, and {4 + step} as the daemon reports")
 
 
-@case("parameters that are too many: pointers behind the program's own would be followed")
+@case("too many parameters: pointers after the program's own would be followed")
 def _():
     def lie(params):
         params += [[params[-1][0] + 8 * i, 8] for i in range(1, 100)]
@@ -217,8 +217,8 @@ def _():
             daemon.settle()
 
 
-def expect_misplaced(address_of):
-    with Daemon() as daemon, Liar(daemon, lambda kernels: None, address_of=address_of) as liar:
+def expect_misplaced(change_address):
+    with Daemon() as daemon, Liar(daemon, lambda kernels: None, change_address=change_address) as liar:
         result = daemon.run("symbols", env={"REMOTE_GPU": liar.address})
         require(liar.variables > 1, "not all variables were asked for at once")
         require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
@@ -232,22 +232,22 @@ def expect_misplaced(address_of):
 def _():
     seen = []
 
-    def address_of(address):
+    def change_address(address):
         seen.append(address)
         return address if len(seen) == 1 else seen[0] + 32
-    address = expect_misplaced(address_of)
+    address = expect_misplaced(change_address)
     require(address == seen[0] + 32, f"{address} of {seen}")
 
 
 @case("a variable that lies in the window, or nowhere")
 def _():
-    # All of the window is reserved; the other one would end behind the last address.
+    # The whole window is reserved; the second address would make it end after the last address.
     expect_misplaced(lambda address: 0x110000000000 + 4096)
     expect_misplaced(lambda address: (1 << 64) - 8)
 
 
-def ask_for_variable(address, version):
-    """What a program sees of a variable of 100 bytes of a PTX image of this version."""
+def query_variable(address, version):
+    """The output of a program that queries a variable of 100 bytes, of a PTX image of this version."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(f".version {version}\n.target sm_52\n.address_size 64\n.visible .global .align 4 .b8 t[100];\n"
                    ".visible .entry k(.param .u64 a)\n{\n\tret;\n}\n")
@@ -258,7 +258,7 @@ def ask_for_variable(address, version):
 @case("where a variable lies the program gets no memory, as long as its module is there")
 def _():
     with Daemon() as daemon:
-        ask_for_variable(daemon.address, "7.0").expect(
+        query_variable(daemon.address, "7.0").expect(
             out="t: 0, 100 bytes, there: File exists\nunloaded: free\nprobe: ok\n")
 
 
@@ -268,8 +268,8 @@ def _():
         # NVIDIA's driver may refuse PTX of that age.
         for version, word in (("7.0", "has 100 bytes in the image, and 0 as the daemon reports"),
                               ("1.4", "t has no bytes as the daemon reports, and the format of the image is not supported"))[:1 + SOFTWARE]:
-            with Liar(daemon, lambda kernels: None, size_of=lambda _: 0) as liar:
-                result = ask_for_variable(liar.address, version)
+            with Liar(daemon, lambda kernels: None, change_size=lambda _: 0) as liar:
+                result = query_variable(liar.address, version)
                 require(result.out.startswith("t: 200, 0 bytes") and result.err.count(word) == 1, f"{result}")
 
 

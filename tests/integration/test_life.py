@@ -20,7 +20,7 @@ def free_memory(daemon):
     return int(re.match(r"free before: (\d+) MiB", out)[1])
 
 
-@case("a client killed in the middle of a kernel leaves nothing behind")
+@case("a client killed in the middle of a kernel leaves no resources allocated")
 def _():
     with Daemon() as daemon:
         before = free_memory(daemon)
@@ -78,7 +78,7 @@ def leave_endless_work(daemon, tenant, count):
     wait_until(f"there are no more than five workers after {count} endless kernels", lambda: len(daemon.workers()) <= 5, SOON)
 
 
-@case("who leaves endless work behind again and again gets workers of its own, and so many others and no more")
+@case("a client that leaves endless work again and again gets its own workers, and costs a bounded number of others")
 def _():
     with Configured(TWO_TENANTS, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
@@ -87,14 +87,14 @@ def _():
             leave_endless_work(daemon, "bob", i)
         daemon.wait_for_log("warning: tenant bob: orphaned work in at least 2 workers")
         bystanders.append(stay(daemon, "alice")[0])
-        # What he does from now on is his own affair, and ends with him.
+        # The tenant's later clients have workers of their own, which end with them.
         before = daemon.workers()
         for i in range(2):
             client = daemon.start("sleeper", "-endless", env=as_tenant("bob"))
             client.wait_for_output("running")
-            require(len(set(daemon.workers()) - set(before)) == 1, f"{daemon.workers()} after {before}: no worker of his own")
+            require(len(set(daemon.workers()) - set(before)) == 1, f"{daemon.workers()} after {before}: no worker of its own")
             client.kill()
-            wait_until("his own worker ends with his work", lambda: set(daemon.workers()) == set(before), SOON + 3)
+            wait_until("the tenant's own worker ends with its work", lambda: set(daemon.workers()) == set(before), SOON + 3)
         require(len(re.findall("new sessions use another worker", daemon.log())) == 2, "another worker was replaced")
         daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n")
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n")
@@ -142,7 +142,7 @@ def _():
         daemon.settle(SOON + 3)
 
 
-@case("what a client that has gone left running is not taken for another's")
+@case("work that a client left running is not attributed to another client")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_NO_CANCEL": "1"}) as daemon:
         bystander = daemon.start("sleeper", "-ms=4000")
@@ -153,16 +153,16 @@ def _():
         gone.kill()
         result = bystander.finish()
         require(result.status > 0, f"the context is not lost: {result}")
-        require("all is well" not in result.err, f"it was told what another's kernel said: {result}")
+        require("all is well" not in result.err, f"it got the output of another client's kernel: {result}")
         daemon.wait_for_log(r"has lost its GPU contexts: .*")
         daemon.wait_for_log(r"with work of .*all is well")
         daemon.settle(SOON)
         for line in daemon.log().splitlines():
             if "with work of" in line or "has lost its GPU contexts" in line:
-                require("last kernel _Z4fail" in line, f"who did it is not named: {line}")
+                require("last kernel _Z4fail" in line, f"the faulting kernel is not named: {line}")
 
 
-@case("what is printed to a closed descriptor goes nowhere, and not to the daemon")
+@case("output to a closed descriptor is dropped, and does not reach the daemon")
 def _():
     with Daemon() as daemon:
         for number, closed in enumerate((">&-", "2>&-", "<&- >&- 2>&-"), 1):
@@ -185,7 +185,7 @@ def _():
         require(free_memory(daemon) == before, f"{before} MiB were free, now {free_memory(daemon)} are")
 
 
-@case("clients killed at any moment of their start leave nothing behind")
+@case("clients killed at any moment of their start leave no resources allocated")
 def _():
     with Daemon() as daemon:
         for i in range(12):
@@ -196,7 +196,7 @@ def _():
         daemon.check_works()
 
 
-@case("a client that exits without cleaning up leaves nothing behind")
+@case("a client that exits without cleaning up leaves no resources allocated")
 def _():
     with Daemon() as daemon:
         daemon.run("exitnoclean").expect(out="exitnoclean: ok\n")
@@ -213,7 +213,7 @@ def _():
             client.finish(2 * PATIENCE).expect(out="vectoradd: ok\n", err="")
 
 
-@case("many clients one after the other leave nothing behind")
+@case("many clients one after the other leave no resources allocated")
 def _():
     with Daemon() as daemon:
         for _ in range(15):
@@ -229,7 +229,7 @@ def _():
             client.finish(2 * PATIENCE).expect(out="threads: ok\n", err="")
 
 
-@case("an idle session holds nobody up, and the daemon ends with it open")
+@case("an idle session delays no other client, and the daemon ends while it is open")
 def _():
     with Daemon() as daemon:
         idle = daemon.start("memhog", "8", stdin=True)
@@ -272,7 +272,7 @@ def _():
             client.finish(2 * PATIENCE).expect(out=f"kernel of {letter}\nprintlate: ok\n", err="")
 
 
-@case("a client that is killed while it waits to print leaves nothing behind")
+@case("a client that is killed while it waits to print leaves no resources allocated")
 def _():
     with Daemon() as daemon:
         first = daemon.start("printlate", "a", "6000")
@@ -286,7 +286,7 @@ def _():
         first.finish(2 * PATIENCE).expect(out="kernel of a\nprintlate: ok\n", err="")
 
 
-@case("what kernels allocate and do not free is gone with the worker, which is replaced")
+@case("memory that kernels allocate and do not free is freed with the worker, which is replaced")
 def _():
     with Daemon() as daemon:
         for i in range(4):
@@ -300,7 +300,7 @@ def _():
         daemon.settle()
 
 
-@case("a worker is replaced only when nobody uses it")
+@case("a worker is replaced only when no client uses it")
 def _():
     with Daemon() as daemon:
         workers = daemon.workers()
@@ -316,7 +316,7 @@ def _():
         daemon.check_works()
 
 
-@case("who uses the device heap and comes back at once does not get any number of workers")
+@case("a client that uses the device heap and reconnects at once gets a bounded number of workers")
 def _():
     with Daemon() as daemon:
         idle = []
@@ -337,7 +337,7 @@ def _():
         daemon.settle()
 
 
-@case("streams, events and contexts without number are a burden to nobody")
+@case("an unlimited number of streams, events and contexts does not affect other clients")
 def _():
     with Daemon() as daemon:
         for call, values in (("cuStreamCreateWithPriority", lambda i: {"phStream": i}), ("cuEventCreate", lambda i: {"phEvent": i}),

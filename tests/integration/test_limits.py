@@ -12,13 +12,13 @@ import time
 
 import wire
 from harness import Certificates, Daemon, Encrypted, Skip, case, require, wait_until
-from limiting import (ALICE, ATTACKER, FAR, NOBODY, SOON, SUCCESS, AtOnce, Held, answer_of, become, comes_in, expect_closed,
+from limiting import (ALICE, ATTACKER, FAR, NOBODY, SOON, SUCCESS, AtOnce, Held, answer_kinds, become, comes_in, expect_closed,
                       is_open, neighbour, own_network, refusal, run_cases)
 from pool import Pool, token_of
 from wire import LANE, Conn, Session, field, hello, message, preamble
 
 
-@case("connections that say nothing have their address's places and no others")
+@case("silent connections use the slots of their address and no others")
 @own_network
 def silent_address():
     with Daemon() as daemon:
@@ -40,7 +40,7 @@ def silent_address():
             require("credentials" in refusal(conn), "another reason")
 
 
-@case("connections that are closed again before the daemon looks cost it nothing, and keep nobody waiting")
+@case("connections that are closed before the daemon accepts them cost nothing, and delay no other client")
 @own_network
 def closed_again():
     with Daemon("--log-level", "debug") as daemon:
@@ -51,7 +51,7 @@ def closed_again():
                         conn.send(sent)
             conn = Conn(daemon.port)
             conn.send(preamble() + message(hello()))
-        require(2 in answer_of(conn), "no welcome")
+        require(2 in answer_kinds(conn), "no welcome")
         conn.close()
         # No thread was made for one of them.
         require(f"tcp://{FAR}" not in daemon.log(), "a closed connection was taken")
@@ -74,26 +74,26 @@ def _():
         os.kill(daemon.pid, signal.SIGCONT)
         for i, conn in enumerate(conns[::2]):
             conn.take(64)
-            require(10 in wire.fields_of(conn.take_message()[0]), f"program {i} is not told what it may use")
+            require(10 in wire.fields_of(conn.take_message()[0]), f"program {i} does not get its devices")
         for conn in conns:
             conn.close()
         neighbour(daemon)
 
 
-@case("who has begun to speak keeps its place longer than those who have not")
+@case("a connection that has started its handshake keeps its slot longer than a silent one")
 def _():
     with Daemon() as daemon, Conn(daemon.port) as slow:
         slow.send(preamble())
         silent = [Conn(daemon.port) for _ in range(60)]
         daemon.wait_for_log(r"no session: no Hello while other connections wait")
         slow.send(message(hello()))
-        require(2 in answer_of(slow), "it is not welcome")
+        require(2 in answer_kinds(slow), "it is not welcome")
         for conn in silent:
             conn.close()
         neighbour(daemon)
 
 
-@case("an address that connects again and again keeps nobody else from coming in")
+@case("an address that connects again and again does not keep out other addresses")
 @own_network
 def busy_addresses():
     with Daemon() as daemon:
@@ -144,13 +144,13 @@ def many_addresses():
             for conn in [*own, last]:
                 conn.send(preamble() + message(hello()))
         for conn in own:
-            require(2 in answer_of(conn), "no welcome")
-        require(3 in answer_of(last), "no refusal")
+            require(2 in answer_kinds(conn), "no welcome")
+        require(3 in answer_kinds(last), "no refusal")
         for conn in [*own, last, *others]:
             conn.close()
 
 
-@case("a user of this machine has one part of its connections, wherever he comes from, and another user his own")
+@case("each user of this machine has one part of its connections, from any address")
 def _():
     if os.geteuid() != 0:
         raise Skip("only root can be other users")
@@ -164,7 +164,7 @@ def _():
             return conn
 
         def hasty():
-            """Its sockets do not say whose they are any more."""
+            """The owner of its sockets is not known any more."""
             conns = many()
             for conn in conns:
                 conn.socket.shutdown(socket.SHUT_WR)
@@ -179,7 +179,7 @@ def _():
                 conn = become(ALICE, alice, address)
             with attackers:
                 begin = time.monotonic()
-                require(2 in answer_of(conn), "no welcome")
+                require(2 in answer_kinds(conn), "no welcome")
                 require(time.monotonic() - begin < SOON, "she had to wait")
                 conn.close()
                 neighbour(pool)

@@ -18,7 +18,7 @@ from limiting import (ATTACKER, FAR, SOON, SUCCESS, comes_in, expect_closed, is_
 from wire import Closed, Conn, Session, field, hello, message, preamble, record
 
 
-@case("an address has as many sessions as the configuration says, and others have theirs")
+@case("an address has at most the sessions of the configuration, and other addresses have their own")
 @own_network
 def many_sessions():
     with Configured("[daemon]\nsessions-per-address = 3\n", "--insecure") as daemon:
@@ -35,32 +35,32 @@ def many_sessions():
             session.close()
 
 
-@case("of each number in the queue one question is kept, and not for longer than it says")
+@case("one request of each number in the queue is kept, at most for the time that it states")
 def _():
-    def ask(number, patience_ms):
+    def queue(number, timeout_ms):
         conn = Conn(daemon.port)
-        conn.send(preamble() + message(hello(more=field(17, number) + field(18, patience_ms))))
+        conn.send(preamble() + message(hello(more=field(17, number) + field(18, timeout_ms))))
         return conn
 
     def is_first(number):
-        with ask(number, 0) as conn:
+        with queue(number, 0) as conn:
             return refusal(conn).endswith("; position 1 in the queue")
 
     with Daemon("--max-sessions", "1") as daemon, Session(daemon.port):
         require(is_first(7), "another reason")
-        held = [ask(7, 60000) for _ in range(40)]
+        held = [queue(7, 60000) for _ in range(40)]
         for conn in held:
             expect_closed(conn)
             conn.close()
         # The others were closed without a word when the next one came.
         told = daemon.log().count("; position 1 in the queue")
-        require(1 < told < 10, f"{told} questions were kept until their time was over")
-        with ask(7, 60000) as gone:
+        require(1 < told < 10, f"{told} requests were kept until their time was over")
+        with queue(7, 60000) as gone:
             time.sleep(0.5)
-            require(is_open(gone), "the question is not kept")
+            require(is_open(gone), "the request is not kept")
         wait_until("its number is given up", lambda: is_first(8), 15)
         begin = time.monotonic()
-        with ask(8, 1600) as last:
+        with queue(8, 1600) as last:
             require(refusal(last).endswith("; position 1 in the queue"), "another reason")
         require(time.monotonic() - begin >= 1.6, "it was not kept")
         require(is_first(9), "the number of one whose time is over is still before it")
@@ -72,7 +72,7 @@ def _():
         with Session(daemon.port, program='a b"c: open'):
             daemon.wait_for_log(r'session \d+ \(test \d+ "a b\\"c: open"\): open from')
         daemon.wait_for_log(r'session \d+ \(test \d+ "a b\\"c: open"\): closed: ')
-        # So it is where the worker cannot say how it ended.
+        # The log is the same if the worker cannot report how the session ended.
         with Session(daemon.port, program='a b"c: open'):
             daemon.wait_for_log(r"open from", count=2)
             os.kill(daemon.workers()[0], signal.SIGKILL)
@@ -135,7 +135,7 @@ def _():
             expect_closed(conn)
             conn.close()
         require(time.monotonic() - begin > 9, "that was before the documented time")
-        # The lane is still to be had; that nothing comes on it for longer than a message may take is no fault.
+        # The lane can still connect; silence for longer than a message may take is valid.
         with owner.connect_lane(1) as lane:
             time.sleep(5)
             require(is_open(lane), "a lane between messages was closed")
@@ -173,7 +173,7 @@ def counted(daemon, reason):
     return int(found[1]) if found else 0
 
 
-@case("who has a ticket's name and no key, or neither, is counted, fills no log and costs the session nothing")
+@case("a client with a ticket's name but no key, or with neither, is counted, fills no log and costs the session nothing")
 def _():
     with Certificates() as certificates, Encrypted(certificates, "--metrics=127.0.0.1:0") as daemon:
         with Session(daemon.clear_port, lanes=4) as owner:
@@ -203,7 +203,7 @@ def _():
         require(90 <= lines < 110, f"{lines} lines of the log")
 
 
-@case("who is let in again and again fills no log, and loses no line with some sessions a second")
+@case("a client that connects again and again fills no log, and loses no line with some sessions a second")
 @own_network
 def come_and_go():
     def opened(log, peer):
@@ -238,16 +238,16 @@ def come_and_go():
         require(opened(log, "127.0.0.1") == 1, "the neighbour's first line is missing")
         warnings, news = closed(log, "warning", "rough"), opened(log, FAR) + closed(log, "info", "quick")
         require(100 <= warnings < 125, f"{warnings} warnings of 130")
-        # 130 and twice 800 would be all; what came back meanwhile depends on the machine.
+        # 130 and twice 800 would be all; the number that the limit allows again meanwhile depends on the machine.
         require(900 <= news <= 1010 + 10 * (seconds + 15), f"{news} lines of 1730 in {seconds:.0f} s")
         daemon.wait_for_log(rf"warning: sessions of tenant default from {FAR}: \d+ further lines suppressed, "
                             r"\d+ of them warnings", 70)
         require(daemon.log().count("further lines suppressed") < 5, "the lines about lines are many")
 
 
-@case("who faults in a process of its own again and again fills no log")
+@case("a client that faults in a process of its own again and again fills no log")
 def _():
-    def told(log):
+    def count_lines(log):
         return len(re.findall(r": warning: session \d+ .*: closed: |the driver, with work of|has lost its GPU contexts", log))
 
     with Daemon() as daemon:
@@ -257,16 +257,16 @@ def _():
                 session.create_context()
                 session.send(bytes(64))
                 expect_closed(session.lane)
-        wait_until("the log has had room for no more", lambda: told(daemon.log()) >= 100, SOON)
+        wait_until("the log has had room for no more", lambda: count_lines(daemon.log()) >= 100, SOON)
         for _ in range(10):
             daemon.run("sticky", env={"GPUPOOL_ISOLATION": "process"}).expect()
         wait_until("their processes have ended", lambda: len(daemon.workers()) == 1, SOON)
-        lines, seconds = told(daemon.log()), time.monotonic() - begin
+        lines, seconds = count_lines(daemon.log()), time.monotonic() - begin
         require(100 <= lines <= 101 + seconds / 2, f"{lines} lines in {seconds:.0f} s")
         neighbour(daemon)
 
 
-@case("who does not read what it is sent loses its session, after the documented time")
+@case("a client that does not read its messages loses its session, after the documented time")
 def _():
     with Configured("[daemon]\ntimeout = 3\n") as daemon:
         deaf = Session(daemon.port, source=ATTACKER)
@@ -274,11 +274,11 @@ def _():
         size = 16 * deaf.granularity
         require(deaf.map(0, size) == SUCCESS, "map")
 
-        def ask(session):
+        def make_record(session):
             return record("gpCopyOut", {"stream": 1, "src": session.base, "pitch": size, "width": size, "height": 1}, 5, 1)
 
         begin = time.monotonic()
-        deaf.send(ask(deaf) * 20)
+        deaf.send(make_record(deaf) * 20)
         neighbour(daemon)
         daemon.wait_for_log(r"session 1 .*: closed: the peer has read nothing for 3 s", 20)
         require(time.monotonic() - begin >= 2.5, "it had too little time")
@@ -287,7 +287,7 @@ def _():
         with Session(daemon.port, source=ATTACKER) as slow:
             slow.create_context()
             require(slow.map(0, size) == SUCCESS, "map")
-            slow.send(ask(slow))
+            slow.send(make_record(slow))
             begin, got = time.monotonic(), 0
             while time.monotonic() - begin < 8:
                 time.sleep(0.25)
@@ -295,7 +295,7 @@ def _():
             require(got > 1 << 20 and is_open(slow.lane), "a slow reader was given up")
 
 
-@case("an idle session ends where the configuration says so, one that waits for its work does not")
+@case("an idle session ends if the configuration requires it, a session that waits for its work does not")
 def _():
     with Configured("[daemon]\nidle-timeout = 3\n", env={"GPUPOOL_STALL_MS": "3000"}) as daemon:
         busy = daemon.start("sleeper", "-ms=8000")
@@ -307,7 +307,7 @@ def _():
             require(time.monotonic() - begin > 2.5, "too early")
         daemon.wait_for_log(r"closed: it was idle for 3 s \(idle-timeout\)")
         busy.finish().expect()
-        # A session that comes later has what the configuration says by then, and one that is idle already, too.
+        # A later session has the limit of the new configuration, and so has a session that is already idle.
         daemon.reload("[daemon]\nidle-timeout = never\n")
         with Session(daemon.port) as session:
             session.create_context()
@@ -318,11 +318,11 @@ def _():
             daemon.reload("[daemon]\nidle-timeout = 2\n")
             expect_closed(session.lane, 8)
             busy.finish().expect()
-        # Nor is it taken for idle in the time in which nobody looked.
+        # The time before the limit was set does not count as idle time.
         daemon.reload("[daemon]\nidle-timeout = never\n")
         just = daemon.start("sleeper", "-ms=5500", "-rest=1500")
         just.wait_for_output("running")
-        # Somebody has, once, and will again when the kernel is just done.
+        # The daemon has polled once, and polls again when the kernel has just ended.
         time.sleep(4)
         daemon.reload("[daemon]\nidle-timeout = 2\n")
         just.finish().expect()
@@ -331,7 +331,7 @@ def _():
 @case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")
 @own_network
 def lose_the_network():
-    """Nobody says goodbye then."""
+    """The connections end without a closing message."""
     folder = os.environ["TMPDIR"]
     with Daemon("--listen", f"unix://{folder}/gone.sock") as daemon:
         idle = Session(daemon.port)
@@ -340,7 +340,7 @@ def lose_the_network():
         busy.wait_for_output("running")
         set_loopback(False)
         begin = time.monotonic()
-        # A GPU does not stop a kernel: what the log says last of its session is that.
+        # A GPU does not stop a kernel: that is the last line about its session in the log.
         daemon.wait_for_log(r"session \d+ .*: (closed:|orphaned work does not end)", 60, count=2)
         seconds = time.monotonic() - begin
         require(15 < seconds < 50, f"noticed after {seconds:.0f} s")

@@ -12,12 +12,12 @@ LIMITS = "network", "sockets", "threads", "descriptors", "files", "open"
 SIGNAL, USER, KERNEL = "signal", "userfaultfd for instructions", "userfaultfd"
 
 
-def way_of(result):
-    """What the client's log says of the way."""
+def find_mechanism(result):
+    """The mechanism for managed memory that the client's log states."""
     if "managed memory: SIGSEGV" in result.err:
         return SIGNAL
     found = re.search("managed memory: userfaultfd, system calls (included|excluded)", result.err)
-    require(found, f"no word of the way: {result}")
+    require(found, f"the mechanism is missing: {result}")
     return KERNEL if found[1] == "included" else USER
 
 
@@ -34,7 +34,7 @@ class Ways:
                     result = start("managedcalls", (), pool.local, {"GPUPOOL_LOG": "info", **env}).finish()
                 except Skip:
                     continue
-                self.found.setdefault(way_of(result), (start, env))
+                self.found.setdefault(find_mechanism(result), (start, env))
 
     def run(self, way, name, args, remote):
         if way not in self.found:

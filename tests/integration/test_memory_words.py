@@ -40,11 +40,11 @@ def state(session, stream=5):
 
 
 def over(session):
-    """How many waits are over, as the notes so far say."""
+    """The number of waits that are over, from the notes received so far."""
     return sum(struct.unpack("<II", body)[0] for call, _, body, _ in session.notes if call == NOTE_WAITS)
 
 
-@case("what comes behind a wait is kept, in order, until the word is written, by whomever")
+@case("work after a wait is deferred, in order, until the word is written, from any source")
 def _():
     with daemon.neighbour(), prepared() as session:
         for size, written in ((4, "stream"), (8, "stream"), (4, "copy"), (8, "fill")):
@@ -66,11 +66,11 @@ def _():
                 session.post("gpFill", {"stream": 1, "dst": session.base + 8, "pitch": 8, "element_size": 1, "value": 0x2a,
                                         "width": 8, "height": 1})
             require(session.ask("cuStreamSynchronize", {"hStream": 5})[0] == SUCCESS, "synchronise")
-            require(session.copy_out(session.base + 32, 5) == (SUCCESS, b"last!"), "what was kept has not been carried out")
+            require(session.copy_out(session.base + 32, 5) == (SUCCESS, b"last!"), "the deferred work has not been executed")
             require(over(session) == 1 and session.errors() == [], f"{over(session)} are over, errors: {session.errors()}")
 
 
-@case("what a stream may not wait for, or write, is refused, and is no wait")
+@case("invalid waits and writes of a stream are refused, and the stream does not wait")
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:
         unit = session.granularity
@@ -113,11 +113,11 @@ def _():
             write(one, 4096 * (i % 8) + 8 * (i // 8), 1, stream=100)
             require(one.ask("cuStreamSynchronize", {"hStream": 5 + i})[0] == SUCCESS, "synchronise")
             require(i == 0 or state(one, 4 + i) == NOT_READY, "another wait is over")
-        require(one.copy_out(one.base + 65536, 5) == (SUCCESS, b"never"), "what was kept has not been carried out")
+        require(one.copy_out(one.base + 65536, 5) == (SUCCESS, b"never"), "the deferred work has not been executed")
         require(over(one) == 64 and one.errors() == [], f"{over(one)} are over, errors: {one.errors()}")
 
 
-@case("more streams wait than one look at the memory shows")
+@case("more streams wait than one scan of the memory covers")
 def _():
     count = 700
     with daemon.neighbour(), prepared(count) as session:
@@ -130,7 +130,7 @@ def _():
         require(over(session) == count and session.errors() == [], f"{over(session)} are over, errors: {session.errors()}")
 
 
-@case("waits one behind the other in a stream, some of them over before they begin")
+@case("successive waits in a stream, some of them over before they start")
 def _():
     with daemon.neighbour(), prepared() as session:
         for i in range(3000):
@@ -145,7 +145,7 @@ def _():
         require(over(session) == 3000 and session.errors() == [], f"{over(session)} are over, errors: {session.errors()}")
 
 
-@case("memory that is given back behind a wait for it stays until the wait is over")
+@case("memory that is freed after a wait for it stays until the wait is over")
 def _():
     with daemon.neighbour(), prepared() as session:
         unit, offset = session.granularity, 8 * session.granularity
@@ -161,7 +161,7 @@ def _():
         require(over(session) == 1 and session.errors() == [], f"{over(session)} are over, errors: {session.errors()}")
 
 
-@case("a client may send so much behind a wait and no more, and no copy on its data lanes")
+@case("a client may send a bounded amount after a wait, and no copy on its data lanes")
 def _():
     with daemon.neighbour():
         session = prepared()

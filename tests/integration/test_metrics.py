@@ -122,18 +122,18 @@ def _():
         after = scrape(port)
         require(after.value("gpupool_tenant_memory_used_bytes") == 0, "its memory is still counted")
         require(after.value("gpupool_tenant_launches_total") >= now.value("gpupool_session_launches_total"),
-                "what it did is forgotten")
+                "its work is not counted any more")
         require(after.value("gpupool_tenant_sessions_total") == 1, "it is not counted")
 
 
-@case("counters never fall, whatever sessions come, go and are killed between two looks")
+@case("counters never fall when sessions open, close and are killed between two queries")
 def _():
     with Daemon("--metrics", "127.0.0.1:0") as daemon:
         port = metrics_port(daemon)
         stop = threading.Event()
         wrong, looks = [], [0]
 
-        def look():
+        def poll():
             last = {}
             while not stop.is_set():
                 counters = scrape(port).counters()
@@ -143,7 +143,7 @@ def _():
                 # Programs get their part of a small machine.
                 time.sleep(0.02)
 
-        watcher = threading.Thread(target=look)
+        watcher = threading.Thread(target=poll)
         watcher.start()
         try:
             for _round in range(4):
@@ -192,10 +192,10 @@ def _():
             require(response.status == 405 and response.headers["Allow"] == "GET, HEAD", f"{method}: {response.status}")
         response, text = get(port, method="HEAD")
         require(response.status == 200 and text == "", "HEAD")
-        require(get(port, "/metrics?x=1")[0].status == 200, "a query is no matter")
+        require(get(port, "/metrics?x=1")[0].status == 200, "a query string is not ignored")
 
 
-@case("clients that say nothing, too much or nonsense keep nobody from reading")
+@case("clients that send nothing, too much or nonsense do not block other readers")
 def _():
     with Daemon("--metrics", "0") as daemon:
         port = metrics_port(daemon)
@@ -212,7 +212,7 @@ def _():
             scrape(port)
         silent = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(32)]
         try:
-            wait_until("those who say nothing are dropped", lambda: is_answered(port), 60)
+            wait_until("silent connections are closed", lambda: is_answered(port), 60)
         finally:
             for sock in silent:
                 sock.close()
@@ -263,7 +263,7 @@ def _():
         require(not is_answered(port), "a reload turned them on")
 
 
-@case("a reload says that another address for metrics needs a new start")
+@case("a reload reports that another address for metrics needs a restart")
 def _():
     with socket.socket() as first, socket.socket() as second, tempfile.TemporaryDirectory(prefix="gpupool-admin-") as folder:
         for sock in (first, second):
@@ -290,7 +290,7 @@ PROMETHEUS = os.path.join(ROOT, "docs/prometheus")
 FETCHED = os.path.join(ROOT, ".toolkit/promtool/promtool")
 
 
-@case("what expires, what was lost and who waits are metrics, and every name in the alarms and the dashboard is one")
+@case("expiry times, losses and waiting clients are metrics, and every name in the alarms and the dashboard is a metric")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-metrics-") as folder:
         env = {**base_environment(), "CONFIGURATION_DIRECTORY": folder}
@@ -337,7 +337,7 @@ def _():
     require(len(dashboard["panels"]) > 10 and len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"]), "panels")
 
 
-@case("connections that never finish their request keep nobody else from the metrics")
+@case("connections that never finish their request do not block other readers of the metrics")
 def _():
     with Daemon("--metrics", "0") as daemon:
         port = metrics_port(daemon)

@@ -18,8 +18,8 @@ PROGRAM = os.environ["GP_NETWORK"]
 PROBE = os.environ["GP_PROBE"]
 MIB = 1 << 20
 # Milliseconds. A thread of the client or of the network that is held up for half of this between two
-# sends makes a round trip more or less of them, and one that is held up before it waits waits for less;
-# such a run says nothing, and there is another over a longer way, beside which that is short.
+# sends changes the number of round trips, and one that is held up before it waits waits for less;
+# such a run is discarded and repeated over a longer way, relative to which the delay is short.
 RTTS = (200, 400, 800, 1600)
 
 
@@ -60,7 +60,7 @@ def receive(connection, size):
     return bytes(data)
 
 
-@case("what goes through the network comes out on the other side, whole and counted, in a small window")
+@case("data that is sent through the network arrives complete and counted, in a small window")
 def _():
     sent = os.urandom(3 * MIB + 17)
     with Echo() as echo, Network(PROGRAM, echo.address, rtt=1, rate=10, window=100000) as network:
@@ -123,7 +123,7 @@ def agree(name, *args):
     seen = []
     for rtt in RTTS:
         stats, counts = compare(rtt, name, *args)
-        # Who is held up between sending and waiting waits for less.
+        # A thread that is held up between sending and waiting waits for less.
         if stats.trips == counts.trips and sum(stats.milliseconds.values()) >= rtt * stats.trips:
             return
         seen.append((stats, counts))

@@ -15,14 +15,14 @@ def environment(**more):
     return {"LD_LIBRARY_PATH": f"{NVML}:{os.environ['GP_CLIENT']}:{os.environ.get('GP_LIBRARIES', '')}", **more}
 
 
-def ask(daemon, *args, **more):
+def run_program(daemon, *args, **more):
     return daemon.run("python", PROGRAM, *args, path=sys.executable, env=environment(**more)).expect(err="")
 
 
-@case("facts of a device are told without a context, and total memory is the quota")
+@case("device properties are available without a context, and total memory is the quota")
 def _():
     with Daemon() as daemon:
-        out = ask(daemon, "facts", **{LIMIT: "0=256M"}).out
+        out = run_program(daemon, "facts", **{LIMIT: "0=256M"}).out
         require(re.search(r"^devices [1-9]", out), out)
         # With a context it would be one of the processes.
         require("total 256\n" in out and "processes 0\n" in out, out)
@@ -37,7 +37,7 @@ def _():
 @case("wrong calls get NVML's codes")
 def _():
     with Daemon() as daemon:
-        ask(daemon, "wrong")
+        run_program(daemon, "wrong")
 
 
 @case("a program sees its memory and itself, and so do others of its tenant on this machine")
@@ -45,20 +45,20 @@ def _():
     with Daemon() as daemon:
         user = Program("python", [PROGRAM, "uses"], daemon.address, env=environment(), path=sys.executable, stdin=True)
         user.wait_for_output("ready")
-        seen = ask(daemon, "watches", str(user.process.pid)).out
+        seen = run_program(daemon, "watches", str(user.process.pid)).out
         user.finish().expect(out="ready\n", err="")
         mib = int(re.fullmatch(r"sees (\d+) MiB of \d+\n", seen)[1])
         require(mib >= 64, seen)
 
 
-@case("nvidia-smi's private functions tell who uses a GPU and how much, and the others are not supported")
+@case("nvidia-smi's private functions report the users of a GPU and their shares, and the others are not supported")
 def _():
     with Daemon() as daemon:
         users = [Program("python", [PROGRAM, what], daemon.address, env=environment(), path=sys.executable, stdin=True)
                  for what in ("works", "works", "uses")]
         for user in users:
             user.wait_for_output("ready")
-        seen = sorted(line.split() for line in ask(daemon, "monitors").out.splitlines())
+        seen = sorted(line.split() for line in run_program(daemon, "monitors").out.splitlines())
         for user in users:
             user.finish().expect(out="ready\n", err="")
         require([line[:2] for line in seen] == sorted([str(user.process.pid), how] for user, how in zip(users, ("busy", "busy", "idle"))),
@@ -84,31 +84,31 @@ def _():
 @case("a fork of a program that has only asked NVML has CUDA and NVML")
 def _():
     with Daemon() as daemon:
-        ask(daemon, "forks")
+        run_program(daemon, "forks")
 
 
 @case("devices that CUDA_VISIBLE_DEVICES hides are NVML's still")
 def _():
     with Daemon() as daemon:
-        out = ask(daemon, "hidden", CUDA_VISIBLE_DEVICES="").out
+        out = run_program(daemon, "hidden", CUDA_VISIBLE_DEVICES="").out
         require(re.fullmatch(r"devices [1-9]\d* total [1-9]\d*\ncuInit 100\n", out), out)
 
 
-@case("peers are told, and their links where a switch joins all devices of the program")
+@case("peers are reported, and their links where a switch joins all devices of the program")
 def _():
     told = {"peers": "field 0 1\nremote 0 FFFF:FF:1F.0\nlink 1 2 1\n", "none": "field 3 0\nremote 3 \n"}
     with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2"}) as daemon, Daemon() as other:
         both = "status 0 0\n" + told["peers"]
-        require(ask(daemon, "links").out == both + both, "two devices")
+        require(run_program(daemon, "links").out == both + both, "two devices")
         alone = Program("python", [PROGRAM, "links"], f"{daemon.address}/0", env=environment(), path=sys.executable).finish()
         require(alone.out == "status 0\n" + told["none"], str(alone))
         apart = Program("python", [PROGRAM, "links"], f"{daemon.address},{other.address}", env=environment(), path=sys.executable).finish()
         require(apart.out == "".join(f"status {status}\n{told['none']}" for status in ("0 0 5", "0 0 5", "5 5 0")), str(apart))
     with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2", "GPUPOOL_SOFT_PEERS": "0"}) as daemon:
-        require(ask(daemon, "links").out == "".join(f"status {status}\n{told['none']}" for status in ("0 5", "5 0")), "no peers")
+        require(run_program(daemon, "links").out == "".join(f"status {status}\n{told['none']}" for status in ("0 5", "5 0")), "no peers")
 
 
-@case("without a daemon there is no driver, and whoever needs none is told that there is no device")
+@case("without a daemon there is no driver, and a program that needs none gets zero devices")
 def _():
     program = Program("python", [PROGRAM, "absent"], "tcp://127.0.0.1:1", env=environment(), path=sys.executable)
     result = program.finish()

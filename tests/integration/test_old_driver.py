@@ -20,7 +20,7 @@ def after(version):
 
 
 def without(names, folder):
-    """A copy of the software device in which nobody finds these names."""
+    """A copy of the software device that does not export these names."""
     if not SOFTWARE:
         raise Skip("needs the software device")
     with open(DRIVER, "rb") as file:
@@ -42,7 +42,7 @@ def _():
             judge(name, daemon.run(name))
 
 
-@case("what a driver of CUDA 12.4 lacks is not supported, and the daemon says so")
+@case("functions that a driver of CUDA 12.4 lacks are not supported, and the daemon reports it")
 def _():
     with tempfile.TemporaryDirectory() as folder, Daemon(driver=without(after(12040), folder)) as daemon:
         result = daemon.run("greens")

@@ -20,7 +20,7 @@ from pool_folder import DEVICE, Folder, has, sign
 
 # The configuration.
 
-@case("the configuration in the usual folder is read, and the log says which; without one it says that there are no quotas")
+@case("the daemon logs the configuration that it reads from the usual folder; without one it logs that there are no quotas")
 def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
@@ -42,7 +42,7 @@ def _():
             daemon.wait_for_log(f"info: configuration: {folder.file('other.conf')}: 1 tenant$")
 
 
-@case("a configuration that cannot be used ends the start with its line, also when nobody named it")
+@case("an invalid configuration ends the start with its line, also when no option names the file")
 def _():
     with Folder() as folder:
         folder.write("[tenant alice]\nmemroy = 50%\n")
@@ -50,7 +50,7 @@ def _():
         has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: unknown key; did you mean memory? (devices, memory,")
 
 
-@case("what a configuration says that does not do what it seems to is a warning, at the start, at a reload and in --check-config")
+@case("a setting without its apparent effect causes a warning, at the start, at a reload and in --check-config")
 def _():
     text = ("[tenant default]\n[tenant alice]\nmemory = 80G\nsm = 400\ndevices = 0,7\n[tenant bob]\nsm = 20%\nsession-sm = 3\n"
             "[device *]\nsm-granularity = 2\n[device 3]\nvisible = no\n[device GPU-00000000-0000-0000-0000-000000000000]\nvisible = no\n")
@@ -102,13 +102,13 @@ def _():
         with folder.daemon():
             unused = "{}: ignored by the policy of device 0 (needs policy = {} in gpupoold.conf)".format
             require(folder.ctl("tenant", "set", "default", "limit=30%", "memory=64M", "time-share=20")[1] == "gpupoolctl: warning: " +
-                    unused("limit", "best-effort") + "; " + unused("time-share", "fixed") + "\n", "not said")
+                    unused("limit", "best-effort") + "; " + unused("time-share", "fixed") + "\n", "no warning")
             folder.write("[device 0]\npolicy = best-effort\n")
             folder.ctl("reload")
             require(folder.ctl("tenant", "set", "default", "limit=30%", "weight=10")[1] == "", "warned of")
 
 
-@case("a quota that comes to nothing when it is rounded is warned of, and all views say what is given")
+@case("a quota that is rounded to zero causes a warning, and all views show the effective quota")
 def _():
     with Folder() as folder:
         folder.write("[tenant default]\nsm = 50%\n")
@@ -124,7 +124,7 @@ def _():
             client.finish().expect()
 
 
-@case("--check-config names the line and ends with 1, takes a file as an argument, and says when there is none")
+@case("--check-config names the line and ends with 1, accepts a file as an argument, and reports a missing file")
 def _():
     with Folder() as folder:
         require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} does not exist)\n", "")
@@ -169,7 +169,7 @@ def _():
             require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it: 1 error\n", out + err)
             require(folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1, **DEVICE)[1],
                     "the daemon starts with it")
-        # All errors, of files, sockets, addresses and the user; the daemon's start says the first one.
+        # All errors, of files, sockets, addresses and the user; the daemon's start reports the first one.
         folder.write("no token\n", "bad.tokens")
         admin = os.path.join(folder.path, "none", "none", "admin.sock")
         cannot = f"cannot create directory {os.path.dirname(admin)}: No such file or directory"
@@ -186,7 +186,7 @@ def _():
         lines = err.splitlines()
         require(out == "" and len(lines) == len(says) and all(line.startswith(f"gpupoold: {said}") for line, said in zip(lines, says)), err)
         require(not os.path.exists(os.path.dirname(admin)), "it made a folder")
-        # What a daemon that runs has is no error.
+        # Sockets and files in use by a running daemon are not an error.
         folder.write("")
         with socket.socket() as held, folder.daemon():
             held.bind(("127.0.0.1", 0))
@@ -248,7 +248,7 @@ def _():
             client.finish().expect()
 
 
-@case("the log says what was set, from what to what, on which device, and by whom")
+@case("the log has each changed setting, its old and new value, its device, and the user")
 def _():
     with Folder() as folder, folder.daemon() as daemon:
         by = rf"by user {os.geteuid()} \(process \d+\)$"
@@ -296,7 +296,7 @@ def _():
 
 # Work that runs.
 
-@case("a kernel that runs counts while it runs, and nobody is busy more than all the time")
+@case("a running kernel counts while it runs, and no session is busy for more than 100 % of the time")
 def _():
     with Folder(any_device=True) as folder, folder.daemon() as daemon:
         clients = [daemon.start("sleeper", "-ms=3000") for _ in range(2)]
@@ -305,12 +305,12 @@ def _():
         rows = [row.split(",") for row in folder.ctl("top", "-n", "2", "--format=csv")[0].splitlines()]
         place = rows[0].index("busy_percent")
         busy = [float(row[place]) for row in rows if row[place] != "busy_percent"]
-        require(max(busy) > 30, f"nobody is busy: {busy}")
+        require(max(busy) > 30, f"no session is busy: {busy}")
         require(max(busy) <= 100, f"more than all the time: {busy}")
         for client in clients:
             client.finish().expect()
         for row in folder.ask("tenant", "list"):
-            require(row["gpu_seconds"] > 2.5, f"what ran is not counted: {row}")
+            require(row["gpu_seconds"] > 2.5, f"GPU time is not counted: {row}")
         daemon.wait_for_log(r"closed: ", count=2)
     with Folder(any_device=True) as folder, folder.daemon() as daemon:
         begin = time.monotonic()
@@ -341,9 +341,9 @@ def _():
         client.finish().expect()
 
 
-# What gpupoolctl says.
+# Output of gpupoolctl.
 
-@case("help tells of each command, -h and --help do behind one, and a word that is none is answered with what may have been meant")
+@case("help describes each command, as -h and --help after a command do, and an unknown command gets a suggestion")
 def _():
     with Folder() as folder:
         out = folder.ctl("help")[0]
@@ -353,7 +353,7 @@ def _():
         require(all(len(line) < 80 for line in out.splitlines()), out)
         require(folder.ctl("-h")[0] == folder.ctl("--help")[0], "-h is not --help")
         has(folder.ctl("help", "tenant", "set")[0], "gpupoolctl tenant set TENANT", "time-share=30%", "--save")
-        require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "behind the command")
+        require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "after the command")
         has(folder.ctl("help", "session")[0], "session list", "session terminate")
         require(folder.ctl("statsu", status=1)[1] == 'gpupoolctl: unknown command "statsu"; did you mean status? gpupoolctl help lists the commands\n', "")
         has(folder.ctl("session", "lsit", status=1)[1], 'unknown command "session lsit"; did you mean session list? usage: gpupoolctl session list')
@@ -381,7 +381,7 @@ def _():
             require(folder.ask("status")["configuration"] == "none (no quotas)", "")
 
 
-@case("a drain says who is left, and a tenant's clients are ended together")
+@case("a drain reports the remaining clients, and a tenant's clients are ended together")
 def _():
     with Folder(any_device=True) as folder:
         folder.write("[tenant a]\n[tenant b]\n")
@@ -408,7 +408,7 @@ def _():
 @case("tenant set --save changes the one line of the configuration, and no comment")
 def _():
     text = ("# The pool.\n\n[tenant default]\n  memory = 64M   ; of all\n# sm = 50%\n\n"
-            "[ tenant  alice ] # a group\nweight: 200\nusers = bob,\n  carol\n# behind\n\n[device *]\npolicy = best-effort\n")
+            "[ tenant  alice ] # a group\nweight: 200\nusers = bob,\n  carol\n# after\n\n[device *]\npolicy = best-effort\n")
     with Folder() as folder:
         folder.write(text)
         os.chmod(folder.file(), 0o640)
@@ -421,8 +421,8 @@ def _():
             text = text.replace("  carol\n", "  carol\nweight.0 = 300\nmemory.0 = 25%\n")
             require(read_file(folder.file()) == text, read_file(folder.file()))
             has(folder.ctl("tenant", "set", "default", "time-share=20", "limit=10", "--save", status=1)[1], "nothing is changed", "time-share")
-            require(read_file(folder.file()) == text, "what cannot be used is written")
-            require(folder.ask("tenant", "list")[0]["limit_percent"] == 100, "what is not saved is set")
+            require(read_file(folder.file()) == text, "an invalid setting is written")
+            require(folder.ask("tenant", "list")[0]["limit_percent"] == 100, "a setting that is not saved is in force")
             has(folder.ctl("reload")[1], "")
             require(folder.ask("tenant", "list")[1]["weight"] == 300, "it is not in force after a reload")
             # One that lies elsewhere is changed there.
@@ -436,7 +436,7 @@ def _():
                 "--save: the daemon has no configuration: create one (it may be empty), run gpupoolctl reload, and repeat")
 
 
-@case("who is not root, and makes what the machine's daemon would not find, is told so")
+@case("a user other than root gets a warning on creating files that the machine's daemon would not find")
 def _():
     if not HIDDEN:
         raise Skip("there can be no /etc of its own here")
@@ -465,11 +465,11 @@ def _():
                 has(folder.ctl(*words, status=1)[1], 'gpupoolctl: unknown tenant "alcie"; did you mean alice?\n')
             has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "unknown device 7: the daemon has 1, counted from 0")
             has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: unknown command "nonsense": gpupoolctl help lists the commands\n')
-            require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f behind the command")
+            require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f after the command")
         has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; see "systemctl status gpupoold"\n')
 
 
-@case("a table on a terminal is no wider than that, with what matters most, and whole where it is no terminal")
+@case("a table fits the width of a terminal, with the most important columns, and is complete elsewhere")
 def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
@@ -508,7 +508,7 @@ def _():
 
 # The machine.
 
-@case("a port that is taken is named with who has it, and a port alone is one of this machine")
+@case("a port in use is reported with the process that uses it, and a port alone is on this machine")
 def _():
     with Folder() as folder, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -581,7 +581,7 @@ def _():
         has(result.err, "the daemon's certificate is for another name or address: for elsewhere.example, 127.9.9.9, not for 127.0.0.1")
 
 
-@case("a certificate that is not valid yet, or soon will not be, is a warning with its dates; clients say theirs")
+@case("a certificate that is not yet valid or expires soon causes a warning with its dates; clients report their own")
 def _():
     with Folder() as folder:
         folder.ctl("cert", "init", "127.0.0.1", "--expires", "10d")

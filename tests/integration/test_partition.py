@@ -11,7 +11,7 @@ ALL = 32
 ENV = {"GPUPOOL_SOFT_MULTIPROCESSORS": str(ALL)}
 
 
-def told(count):
+def report(count):
     return f"multiprocessors: {count}\na grid ran on {count}\na cooperative one ran on {count}\nsmcount: ok\n"
 
 
@@ -22,22 +22,22 @@ def share(percentage):
 @case("a client without a share has the whole device")
 def _():
     with Daemon(env=ENV) as daemon:
-        daemon.run("smcount").expect(out=told(ALL))
-        daemon.run("smcount", env=share(100)).expect(out=told(ALL))
+        daemon.run("smcount").expect(out=report(ALL))
+        daemon.run("smcount", env=share(100)).expect(out=report(ALL))
 
 
 @case("a share is what the device has for the client, and where its kernels run")
 def _():
     with Daemon(env=ENV) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(16))
-        daemon.run("smcount-shared", env=share(25)).expect(out=told(8))
+        daemon.run("smcount", env=share(50)).expect(out=report(16))
+        daemon.run("smcount-shared", env=share(25)).expect(out=report(8))
         # Rounded down to groups of two, one of which is the least.
-        daemon.run("smcount", env=share(23)).expect(out=told(6))
-        daemon.run("smcount", env=share(1)).expect(out=told(2))
-        daemon.run("smcount").expect(out=told(ALL))
+        daemon.run("smcount", env=share(23)).expect(out=report(6))
+        daemon.run("smcount", env=share(1)).expect(out=report(2))
+        daemon.run("smcount").expect(out=report(ALL))
 
 
-@case("clients with shares run side by side, and none has more than it was told")
+@case("clients with shares run side by side, and none exceeds its reported share")
 def _():
     with Daemon(env=ENV) as daemon:
         programs = [(daemon.start("smcount", "15", "5", env=share(percentage)), ALL * percentage // 100)
@@ -59,11 +59,11 @@ def _():
 @case("a device with one multiprocessor cannot be divided, and is used as it is")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_MULTIPROCESSORS": "1"}) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(1))
-        require("no green contexts" in daemon.log(), "the log does not say so")
+        daemon.run("smcount", env=share(50)).expect(out=report(1))
+        require("no green contexts" in daemon.log(), "the log does not report it")
 
 
-@case("a tenant's share is that of all its sessions, each of which is told it")
+@case("a tenant's share applies to all its sessions together, and is reported to each")
 def _():
     with Configured("[tenant a]\nsm = 50%\n[tenant b]\nsm = 8\n", env=ENV) as daemon:
         programs = [(daemon.start("smcount", "10", "5", env=as_tenant(name)), count)
@@ -71,18 +71,18 @@ def _():
         for program, count in programs:
             program.finish().expect(out=f"multiprocessors: {count}\n" + f"a grid ran on {count}\n" * 10 + "smcount: ok\n")
         # A wish only narrows.
-        daemon.run("smcount", env=as_tenant("a", **share(75))).expect(out=told(16))
-        daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=told(8))
+        daemon.run("smcount", env=as_tenant("a", **share(75))).expect(out=report(16))
+        daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=report(8))
 
 
 @case("a device can be given out in larger pieces")
 def _():
     with Configured("[device 0]\nsm-granularity = 8\n", env=ENV) as daemon:
-        daemon.run("smcount", env=share(50)).expect(out=told(16))
-        daemon.run("smcount", env=share(70)).expect(out=told(16))
-        daemon.run("smcount", env=share(5)).expect(out=told(8))
+        daemon.run("smcount", env=share(50)).expect(out=report(16))
+        daemon.run("smcount", env=share(70)).expect(out=report(16))
+        daemon.run("smcount", env=share(5)).expect(out=report(8))
         daemon.reload("[device 0]\nsm-granularity = 2\n")
-        daemon.run("smcount", env=share(70)).expect(out=told(22))
+        daemon.run("smcount", env=share(70)).expect(out=report(22))
 
 
 def last_count(program, what):
@@ -90,7 +90,7 @@ def last_count(program, what):
 
 
 def wait_for_count(program, count, what="ran"):
-    """Seconds until its grids run on so many."""
+    """Seconds until its grids run on count multiprocessors."""
     begin = time.monotonic()
     while last_count(program, what) != count:
         require(program.process.poll() is None, f"ended with {program.process.returncode}: {program.err()}")
@@ -126,7 +126,7 @@ def _():
         daemon.settle()
 
 
-@case("green contexts have as many multiprocessors as were asked for, or all of a share that has not so many")
+@case("green contexts have the requested number of multiprocessors, or the whole share if it is smaller")
 def _():
     with Configured("[tenant a]\nsm = 16\n", env=ENV) as daemon:
         program = daemon.start("greens", "1000000", env=as_tenant("a"))
@@ -137,7 +137,7 @@ def _():
         program.kill()
 
 
-@case("what a program was told of clusters is forgotten when its share changes")
+@case("the cached cluster limits of a program are dropped when its share changes")
 def _():
     with Configured("[tenant a]\nsm = 8\n", env=ENV) as daemon:
         program = daemon.start("smcount", "1000000", "2", "clusters", env=as_tenant("a"))

@@ -12,7 +12,7 @@ import time
 import wire
 from harness import Daemon, base_environment, case, driver_options, main, require, run
 
-# The client waits so long for an answer, and a little more.
+# The time that the client waits for a reply, and a little more.
 ANSWER_SECONDS = 60
 
 
@@ -81,7 +81,7 @@ def _():
         expect_refusal(remote, r"REMOTE_GPU=" + re.escape(remote) + ": ", 20)
 
 
-@case("where nobody listens the connection is refused")
+@case("without a listener the connection is refused")
 def _():
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
@@ -107,12 +107,12 @@ def _():
     expect_refusal_by(lambda connection: connection.sendall(b"220 mail.example.com ESMTP\r\n"), r"127\.0\.0\.1", 30)
 
 
-@case("a server that accepts and says nothing is given up")
+@case("the client gives up on a server that accepts and stays silent")
 def _():
     expect_refusal_by(lambda connection: None, r": no answer within 10 s: the daemon hangs or is very busy, or another program listens there", 40)
 
 
-@case("a server that closes at once is no daemon")
+@case("a server that closes at once is not a daemon")
 def _():
     def talk(connection):
         connection.shutdown(socket.SHUT_RDWR)
@@ -188,7 +188,7 @@ def expect_lost(answer, seconds=ANSWER_SECONDS, env=None, delay=0):
     return result
 
 
-@case("a daemon that stops in the middle of its first message is waited for, a line says so, and then it is lost to the program: error 46")
+@case("the client waits for a daemon that stops in the middle of its first message, reports it, and then fails with error 46")
 def _():
     whole = wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + bytes(16), b"1234")
     for cut in (1, 8, 20):
@@ -225,7 +225,7 @@ def _():
     expect_lost(lambda connection: connection.close())
 
 
-@case("a daemon that says that the session is over is believed")
+@case("the client accepts the end of a session that a daemon reports")
 def _():
     state = {}
 
@@ -251,7 +251,7 @@ def daemon_fails(*args):
     return done.stderr
 
 
-@case("gpupoold says that its port is in use")
+@case("gpupoold reports that its port is in use")
 def _():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -259,7 +259,7 @@ def _():
     require(re.search(rf"{port}.*in use", text), f"expected a word about the port: {text}")
 
 
-@case("gpupoold says that a driver library is none")
+@case("gpupoold reports an invalid driver library")
 def _():
     text = daemon_fails("--listen", "127.0.0.1:0", "--driver", "/no/such/libcuda.so.1")
     require("/no/such/libcuda.so.1" in text, f"expected a word about the path: {text}")
@@ -290,7 +290,7 @@ def _():
         require(result.status == 1, f"device 99: {result}")
 
 
-@case("a daemon whose places are all taken says so, and has one again when a session ends")
+@case("a daemon without a free session slot reports it, and has a slot again when a session ends")
 def _():
     with Daemon("--max-sessions=2") as daemon:
         first, second = (daemon.start("memhog", "1", stdin=True) for _ in range(2))

@@ -65,17 +65,17 @@ class Pinned(Session):
         self.post("gpHostWrite", {"changes": struct.pack("<QII", address, len(data), 0) + padded})
 
     def fetch(self, *ranges):
-        """The result, how far, and the runs, by address; what one run is of may come in parts."""
+        """The result, the number of bytes done, and the runs by address; a run may arrive in parts."""
         result, back = self.ask("gpHostTake", {"ranges": packed(*ranges)})
-        return result, back.get("done"), self.runs_of(result, back)
+        return result, back.get("done"), self.parse_runs(result, back)
 
-    def fetch_behind(self, kind, name, *ranges):
+    def fetch_after(self, kind, name, *ranges):
         """The result, how many gpHostWrite the daemon has carried out, and the runs."""
         result, back = self.ask("gpHostTakeBehind", {"kind": kind, "name": name, "ranges": packed(*ranges)})
-        return result, back.get("writes"), self.runs_of(result, back)
+        return result, back.get("writes"), self.parse_runs(result, back)
 
     @staticmethod
-    def runs_of(result, back):
+    def parse_runs(result, back):
         parts, runs, at = [], [], 0
         while result == SUCCESS and at < len(back["changes"]):
             address, size, _ = struct.unpack_from("<QII", back["changes"], at)
@@ -101,7 +101,7 @@ for holder, *amounts in HELD:
 
 
 for holder, what in (("value", "a wait for a value"), ("kernel", "a kernel that polls a word")):
-    @case(f"what the host stores is not held back with more calls behind {what} than the daemon keeps")
+    @case(f"the host's stores are not delayed with more calls after {what} than the daemon defers")
     def _(holder=holder):
         with Daemon() as daemon:
             daemon.run("hostorder", "many", holder, "0", "250000").expect(out="hostorder: ok\n", err="")
@@ -127,7 +127,7 @@ for name in PROGRAMS:
             test_apps.judge(name, Program(name, (), both.local, env={"GPUPOOL_SHM": "0"}).finish())
 
 
-@case("what is written is there, is fetched once, and copies reach it")
+@case("written data is visible, is fetched once, and is accessible to copies")
 def _():
     with Host() as daemon, Pinned(daemon.port) as session:
         require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
@@ -142,11 +142,11 @@ def _():
         session.copy_in(session.host + 4096, b"0123456789ab")
         require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "synchronise")
         require(session.fetch((session.host, 2 * MIB)) == (SUCCESS, 2 * MIB, [(session.host + 4096, b"0123456789ab")]),
-                "what the device has changed")
+                "the changes of the device")
         require(session.fetch((session.host, 2 * MIB))[2] == [], "once is enough")
 
 
-@case("addresses that are not the session's host memory end it, and nobody else")
+@case("addresses outside the session's host memory end that session, and no other")
 def _():
     with Host() as daemon, daemon.neighbour():
         def worker_memory():
@@ -178,7 +178,7 @@ def _():
             daemon.expect_ended(session, reason)
 
 
-@case("what cannot be is refused, and the session goes on")
+@case("invalid requests are refused, and the session continues")
 def _():
     with Host() as daemon, daemon.neighbour(), Pinned(daemon.port) as session:
         require(session.make(0, 4 * MIB) == SUCCESS, "no memory")
@@ -202,7 +202,7 @@ def _():
         require(session.copy_out(session.host, 8) == (SUCCESS, bytes(8)), "zeros")
 
 
-@case("changes are told behind the work of a stream, an event and a context")
+@case("changes are reported after the work of a stream, an event and a context")
 def _():
     with Host() as daemon, Pinned(daemon.port) as session:
         require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
@@ -213,26 +213,26 @@ def _():
             session.copy_in(session.host + 8, data)
             if kind == EVENT:
                 session.post("cuEventRecordWithFlags", {"hEvent": 9, "hStream": 1, "flags": 0})
-            got = session.fetch_behind(kind, name, (session.host, MIB))
+            got = session.fetch_after(kind, name, (session.host, MIB))
             require(got == (SUCCESS, number, [(session.host + 8, data)]), f"{kind}: {got}")
-        require(session.fetch_behind(STREAM, 1, (session.host, MIB))[2] == [], "once is enough")
+        require(session.fetch_after(STREAM, 1, (session.host, MIB))[2] == [], "once is enough")
         require(session.fetch((session.host, 2 * MIB))[2] == [], "and gpHostTake knows it")
-        require(session.fetch_behind(STREAM, 1)[::2] == (SUCCESS, []), "no ranges, no changes")
+        require(session.fetch_after(STREAM, 1)[::2] == (SUCCESS, []), "no ranges, no changes")
 
 
-@case("questions behind work that name what is not there are refused, and the session goes on")
+@case("queries after work with unknown objects are refused, and the session continues")
 def _():
     with Host() as daemon, daemon.neighbour(), Pinned(daemon.port) as session, Pinned(daemon.port) as other:
         require(session.make(0, 4 * MIB) == SUCCESS and other.make(0, MIB) == SUCCESS, "no memory")
         base = session.host
         for kind, name, wanted in ((STREAM, 77, INVALID_HANDLE), (STREAM, 0, INVALID_HANDLE), (EVENT, 1, INVALID_HANDLE),
                                    (CONTEXT, 77, INVALID_CONTEXT), (3, 1, INVALID_VALUE), ((1 << 32) - 1, 1, INVALID_VALUE)):
-            require(session.fetch_behind(kind, name, (base, 8))[0] == wanted, f"{kind} {name}")
+            require(session.fetch_after(kind, name, (base, 8))[0] == wanted, f"{kind} {name}")
         for one in ((base - 1, 2), (base, 4 * MIB + 1), (base, (1 << 64) - 1), (0, 1), (other.host, 8), (base, MIB + 1)):
-            require(session.fetch_behind(STREAM, 1, one)[0] == INVALID_VALUE, f"range {one}")
-        require(session.fetch_behind(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
-        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
-        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
+            require(session.fetch_after(STREAM, 1, one)[0] == INVALID_VALUE, f"range {one}")
+        require(session.fetch_after(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
+        require(session.fetch_after(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
+        require(session.fetch_after(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
         for ranges in (bytes(17), packed((base, MIB + 4)), packed((other.host, 8)), packed(*[(base, 4)] * 257)):
             require(session.ask("gpHostTakeChanged", {"ranges": ranges})[0] == INVALID_VALUE, f"held: {ranges[:32]}")
         half = {"kind": STREAM, "name": 1, "ranges": bytes(17)}
@@ -243,7 +243,7 @@ def _():
         daemon.check_works()
 
 
-@case("a session that ends while many questions wait for its work leaves nothing behind")
+@case("a session that ends while many queries wait for its work leaves no resources allocated")
 def _():
     with Host() as daemon, daemon.neighbour():
         for _ in range(3):
@@ -261,7 +261,7 @@ def _():
         daemon.check_works()
 
 
-@case("so does one of which many questions are held, and none holds up its calls")
+@case("a session with many pending queries ends the same way, and the queries do not delay its calls")
 def _():
     with Host() as daemon, daemon.neighbour():
         for _ in range(3):
@@ -272,7 +272,7 @@ def _():
                 session.lane.send(message(record("gpHostTakeChanged", asked, 1000 + i)))
             session.post("gpHostWrite", {"changes": struct.pack("<QIIQ", session.host, 8, 0, 7)})
             # All are answered before this one.
-            require(session.fetch((session.host, 4096))[0] == SUCCESS, "a question of now")
+            require(session.fetch((session.host, 4096))[0] == SUCCESS, "a query of the current changes")
             session.lane.send(message(record("gpHostTakeChanged", {"ranges": packed((session.host, 8))}, 2000)))
             session.lane.socket.close()
         daemon.wait_for_ends()
@@ -303,7 +303,7 @@ def _():
         for _ in range(8):
             session.post("gpMemoryUnmap", {"address": session.base, "size": granule})
             require(place(0, granule) == SUCCESS, "it is not had again")
-        require(session.copy_out(session.base + 96, 48) == (SUCCESS, bytes(48)), "what another one left is there")
+        require(session.copy_out(session.base + 96, 48) == (SUCCESS, bytes(48)), "the bytes of the earlier memory are there")
 
 
 @case("one session reaches nothing of another's")
@@ -327,7 +327,7 @@ def _():
         require(third.make(0, 2 * MIB) == SUCCESS and third.make(4 * MIB, 4096) == OUT_OF_MEMORY, "another tenant")
         daemon.wait_for_log(r"refused 83886080 bytes of pinned memory \(pinned-memory\)")
         require(first.give(0, 40 * MIB) == SUCCESS, "give")
-        wait_until("what is given back does not count", lambda: second.make(64 * MIB, 40 * MIB) == SUCCESS, 20)
+        wait_until("freed memory does not count", lambda: second.make(64 * MIB, 40 * MIB) == SUCCESS, 20)
         second.close()
         wait_until("nor what a session has left", lambda: first.make(128 * MIB, 64 * MIB) == SUCCESS, 20)
         for session in first, third:
@@ -350,7 +350,7 @@ def _():
         require(min(made) >= 32 and made[0] > 3000, f"{made}")
         daemon.run("zerocopy").expect(out=None)
         hogs[0].give(0, 4096)
-        wait_until("what is given back is had again", lambda: hogs[0].make(0, 4096) == SUCCESS, 20)
+        wait_until("freed memory can be allocated again", lambda: hogs[0].make(0, 4096) == SUCCESS, 20)
         for session in hogs:
             session.close()
 
@@ -360,9 +360,9 @@ def _():
     with Both(text="[tenant default]\npinned-memory = 30M\n") as both:
         result = Program("zerocopy", (), both.local).finish()
         require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
-        require("\ngraph\n" in result.out, f"what needs less runs: {result}")
-        # Of one that comes over a network only what kernels reach counts.
-        require(both.daemon.run("zerocopy").status == 0, "cold memory does not count")
+        require("\ngraph\n" in result.out, f"the parts that need less memory have not run: {result}")
+        # Over a network only memory that kernels access counts.
+        require(both.daemon.run("zerocopy").status == 0, "copy-only memory counts")
 
 
 @case("the worker's file is sealed, and holes that a client makes in it are its own loss")
@@ -396,7 +396,7 @@ def stored(file):
     return os.fstat(file).st_blocks * 512
 
 
-@case("shared memory is given back with its session, whoever keeps its descriptors")
+@case("shared memory is freed with its session, even if another process keeps its descriptors")
 def _():
     with Both() as both:
         held = []
@@ -408,8 +408,8 @@ def _():
                 require(stored(held[-1]) >= size, "it has no pages")
             held.append(os.dup(session.lane.file))
             require(session.give(16 * MIB, 2 * MIB) == SUCCESS, "it is not given back")
-            wait_until("what the session gave back is free", lambda: stored(held[1]) == 0, PATIENCE)
-            require(stored(held[0]) >= 8 * MIB, "what it uses is gone")
+            wait_until("memory that the session freed has no pages", lambda: stored(held[1]) == 0, PATIENCE)
+            require(stored(held[0]) >= 8 * MIB, "memory in use is gone")
             session.close()
             wait_until("the arena is free", lambda: stored(held[0]) == 0, PATIENCE)
             wait_until("the rings are free", lambda: stored(held[2]) == 0, PATIENCE)
@@ -458,7 +458,7 @@ def _():
             both.daemon.process.wait()
 
 
-@case("a program that is stopped while its session ends keeps the quota from nobody, and is told afterwards")
+@case("a program that is stopped while its session ends keeps no part of the quota, and gets the error afterwards")
 def _():
     with Both(text=IDLE) as both:
         program = hold_pinned(both, 40 * MIB)
@@ -467,7 +467,7 @@ def _():
         with Pinned(wire.Shm(both.local[len("unix://"):])) as session:
             wait_until("the quota is free", lambda: session.make(0, 40 * MIB, 1) == SUCCESS, PATIENCE)
         program.process.send_signal(signal.SIGCONT)
-        # It had its time: what is in its pinned memory is gone.
+        # Its time is over: the contents of its pinned memory are gone.
         result = program.finish()
         require(result.out.startswith("held\n999\n") and "idle-timeout" in result.err, str(result))
 
@@ -507,7 +507,7 @@ def _():
         try:
             for number in range(3):
                 session = Pinned(path)
-                wait_until("what the one before had is there", lambda each=session: each.make(0, 40 * MIB, 1) == SUCCESS, PATIENCE)
+                wait_until("the memory of the previous session is free", lambda each=session: each.make(0, 40 * MIB, 1) == SUCCESS, PATIENCE)
                 held += [session.lane.take_descriptor(), os.dup(session.lane.file)]
                 if number == 1:
                     session.lane.send(struct.pack("<II", 64, 0) + b"\xff" * 64)
@@ -536,7 +536,7 @@ def _():
         both.daemon.check_works()
 
 
-@case("a limit of bandwidth holds for pinned memory, in both directions and in small pieces")
+@case("a limit of bandwidth applies to pinned memory, in both directions and in small pieces")
 def _():
     with Configured("[tenant slow]\nbandwidth = 256K\n") as daemon, Pinned(daemon.port, more=field(14, "slow")) as session:
         require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
@@ -568,14 +568,14 @@ def _():
         require(took > 1.2, f"500,000 bytes went in {took:.2f} s")
 
 
-@case("a client that is killed while its kernel waits for it leaves nothing behind")
+@case("a client that is killed while its kernel waits for it leaves no resources allocated")
 def _():
     with Both() as both:
         for remote in both.local, both.daemon.address:
             program = Program("zerocopy", ("wait",), remote)
             program.wait_for_output("waiting")
             program.kill()
-        # No call of CUDA stops a kernel: on a GPU the worker ends with it, and who comes meanwhile may be told so.
+        # No call of CUDA stops a kernel: on a GPU the worker ends with it, and clients that connect meanwhile may get an error.
         both.daemon.wait_for_ends()
         both.daemon.settle()
         both.daemon.check_works()
@@ -588,7 +588,7 @@ def _():
         sleeper = daemon.start("sleeper", "-ms=600000")
         sleeper.wait_for_output("running")
         stats = read_stats(daemon.run("probe", "reach", "40", str(8 << 20), path=os.environ["GP_PROBE"], env=ASKED))
-        # Natively it waits for nobody's kernel: each is mapped at once, at addresses that nothing has.
+        # Natively this waits for no other kernel: each block is mapped at once, at unused addresses.
         require(stats.causes["gpHostMap"] == 40, f"it waits for the daemon to let go of addresses: {stats}")
         sleeper.kill()
 

@@ -50,7 +50,7 @@ def _():
             daemon.run("memhog", str(free * 3 // 4)).expect(err="")
 
 
-@case("what a graph needs by turns fits where it does not fit at once")
+@case("memory that a graph needs by turns fits into a quota that is too small for all of it at once")
 def _():
     with Daemon() as daemon:
         limited(daemon, 160, "graphmemory").expect(out="graphmemory: ok\n")
@@ -65,8 +65,8 @@ def _():
         daemon.run("bigglobal").expect(out="bigglobal: ok\n")
 
 
-def keeper(daemon, size, **more):
-    """A client that keeps so much memory, and the number of its question."""
+def open_with_cache(daemon, size, **more):
+    """A client that caches size bytes of memory, and the number of its request."""
     session = Session(daemon.port, **more)
     require(session.create_context() == 0, "no context")
     # Memory of another session is free a moment after the fence that follows its unmapping.
@@ -77,12 +77,12 @@ def keeper(daemon, size, **more):
     return session, session.requests - 1
 
 
-@case("what one client keeps another gets, which waits until it is given back")
+@case("memory that one client caches is freed for another client, which waits for it")
 def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         with Session(daemon.port) as second:
             require(second.create_context() == 0, "no context")
             second.requests += 1
@@ -90,33 +90,33 @@ def _():
             require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked for its memory")
             first.post("gpMemoryUnmap", {"address": first.base, "size": 40 * MIB})
             first.post("gpMemoryKept")
-            require(second.reply("gpMemoryMap", second.requests)[0] == 0, "what was given back is not had")
+            require(second.reply("gpMemoryMap", second.requests)[0] == 0, "the freed memory is not available")
         first.close()
         daemon.settle()
 
 
-@case("who keeps its memory though it is asked for it delays others only so long")
+@case("a client that does not free its cached memory on request delays others for a bounded time")
 def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         require(first.ask("gpMemoryKeep")[0] == 1, "it may ask twice")
         with Session(daemon.port) as second:
             require(second.create_context() == 0, "no context")
             require(second.map(0, 40 * MIB) == 2, "there was memory")
-            require(second.map(0, 16 * MIB) == 0, "what there is is not had")
+            require(second.map(0, 16 * MIB) == 0, "the free memory is not available")
         require(first.reply("gpMemoryKeep", question)[0] == 0, "it was not asked")
         first.close()
         daemon.settle()
 
 
-@case("who was slow once to give back what it keeps is not waited for again, nor does that count as free")
+@case("cached memory of a client that was slow once to free it is not waited for again, and does not count as free")
 def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB)
+        first, question = open_with_cache(daemon, 40 * MIB)
         first.post("gpMemoryCountKept", {"device": 0, "bytes": 40 * MIB})
         require(first.ask("gpFence")[0] == 0, "fence")
         with Session(daemon.port) as second:
@@ -124,7 +124,7 @@ def _():
                 return second.ask("gpMemoryInfo", {"device": 0})[1]["free"]
 
             require(second.create_context() == 0, "no context")
-            require(free() > 40 * MIB, "what could be had does not count as free")
+            require(free() > 40 * MIB, "the cached memory does not count as free")
             second.requests += 1
             second.send(record("gpMemoryMap", {"address": second.base, "size": 40 * MIB, "device": 0}, second.requests, 1))
             require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked for its memory")
@@ -135,7 +135,7 @@ def _():
             first.send(record("gpMemoryKeep", {}, question, 1))
             require(second.reply("gpMemoryMap", second.requests)[0] == 2, "there was memory")
             require(first.ask("gpFence")[0] == 0, "fence")
-            require(free() <= 24 * MIB, "what is not waited for counts as free")
+            require(free() <= 24 * MIB, "memory of the slow client counts as free")
             for _again in range(2):
                 begin = time.monotonic()
                 require(second.map(0, 40 * MIB) == 2, "there was memory")
@@ -151,7 +151,7 @@ def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Configured("[tenant a]\n[tenant b]\n", env=env) as daemon:
-        first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+        first, question = open_with_cache(daemon, 40 * MIB, more=field(14, "b"))
         with Session(daemon.port, more=field(14, "a")) as second:
             require(second.create_context() == 0, "no context")
             second.requests += 1
@@ -163,7 +163,7 @@ def _():
             second.post("gpMemoryUnmap", {"address": second.base, "size": 40 * MIB})
             require(second.ask("gpFence")[0] == 0, "fence")
             for _again in range(2):
-                first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+                first, question = open_with_cache(daemon, 40 * MIB, more=field(14, "b"))
                 begin = time.monotonic()
                 require(second.map(0, 40 * MIB) == 2, "there was memory")
                 # It was 5 s each time.
@@ -194,7 +194,7 @@ ACCOUNT = {"GPUPOOL_SOFT_MEMORY": "640M"}
 
 
 def account(daemon, programs, seed, remote=None, **more):
-    """Free memory and what so many programs have must be all there is, after each step."""
+    """Free memory and the memory of all programs must add up to the total, after each step."""
     if remote:
         result = run("memaccount", str(programs), str(seed), "60", remote=remote, **more)
     else:
@@ -235,7 +235,7 @@ def _():
                 f"not the same with a wish: {plain}{wishful}")
 
 
-@case("what makes no sense is refused by name, and nothing else is")
+@case("invalid values are refused by name, and valid ones are not")
 def _():
     with Daemon() as daemon:
         result = limited(daemon, "x", "vectoradd")

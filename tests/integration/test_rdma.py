@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_rdma.py NBODY PROGRAM...: the rdma transport over Soft-RoCE. In one virtual machine: what
-transport.h promises, programs with a daemon, and what dies. In two that a wire joins: the same
-programs, and a machine that loses its power. On this machine: what there is without RDMA."""
+"""test_rdma.py NBODY PROGRAM...: the rdma transport over Soft-RoCE. In one virtual machine: the
+contract of transport.h, programs with a daemon, and processes that die. In two that a wire joins: the
+same programs, and a machine that loses its power. On this machine: the behavior without RDMA."""
 import os
 import re
 import shlex
@@ -108,11 +108,11 @@ def shell(text, *args):
     return ["sh", "-c", text, "sh", *args]
 
 
-def says_where(result):
+def prints_address(result):
     result.expect(out=f"listening on rdma://{vm.OWN}:{PORT}\n")
 
 
-def ended_well(result):
+def ended_without_error(result):
     require(result.status == 0 and not REPORTS.search(result.out), f"the daemon did not end well: {result}")
     lanes = re.findall(r"lanes are accepted over RDMA", result.out)
     require(lanes, f"nothing of RDMA in the daemon's log: {result}")
@@ -142,21 +142,21 @@ def copies_are_right(result):
     result.expect(out="sizes\nstraight: ok\n", err="")
 
 
-def straight_bytes(log):
+def direct_bytes(log):
     """Of each session of the program straight, [bytes in, bytes out] without staging."""
     closed = [line for line in re.findall(r".* straight\): closed: .*", log) if "launches" in line]
     found = [re.search(r"without staging (\d+) bytes in, (\d+) bytes out", line) for line in closed]
     return [[int(one[1]), int(one[2])] if one else [0, 0] for one in found]
 
 
-def went_straight(result):
-    ended_well(result)
+def used_gpudirect(result):
+    ended_without_error(result)
     require("memory of GPU 0 is registered by its addresses: large copies use GPUDirect RDMA" in result.out,
             f"device memory was not registered: {result}")
     # Of what it copies while its stream is idle: the first copy may come before lanes wait for records, and short
     # ends go through staging.
     least_in, least_out = (4 << 20) + (5 << 20) - 40000 + (8 << 20), (13 << 20) - 40000 + (8 << 20) + 333333
-    first, killed, last = straight_bytes(result.out)
+    first, killed, last = direct_bytes(result.out)
     for bytes_in, bytes_out in first, last:
         require(bytes_in >= least_in and bytes_out >= least_out, f"too little went straight: {result}")
     require(killed[0] + killed[1] > 0, f"the client that was killed copied through staging: {result}")
@@ -164,10 +164,10 @@ def went_straight(result):
 
 def went_through_staging(why):
     def judge(result):
-        ended_well(result)
+        ended_without_error(result)
         require(re.search(f"memory of GPU 0 is not registered, copies go through staging: {why}\n", result.out),
                 f"another reason: {result}")
-        require(straight_bytes(result.out) == [[0, 0]], f"copies without staging: {result}")
+        require(direct_bytes(result.out) == [[0, 0]], f"copies without staging: {result}")
     return judge
 
 
@@ -176,7 +176,7 @@ def plan_programs(planned, nbody, names):
     env = {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"}
     planned.add("the daemon listens for rdma", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
-                      "--print-address", *DRIVER, "--admin-socket", "off"), says_where)
+                      "--print-address", *DRIVER, "--admin-socket", "off"), prints_address)
     planned.add("nbody over rdma agrees with the CPU", env, [nbody, "-compare", "-numbodies=256"], passes)
     for name in names:
         planned.add(f"{name} over rdma prints what it prints next to a GPU", env,
@@ -189,8 +189,8 @@ def plan_programs(planned, nbody, names):
     planned.add("a client that dies in the middle of copies without staging is noticed", env,
                 shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
     planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
-    planned.add("a program that closes all descriptors is told so at once, and its own files stay untouched", env,
-                [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], is_told_and_nothing_else)
+    planned.add("a program that closes all descriptors gets an error at once, and its own files stay untouched", env,
+                [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], gets_only_the_error)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
     planned.add("strangers are refused before they cost anything", {**SANITIZERS},
@@ -198,13 +198,13 @@ def plan_programs(planned, nbody, names):
     planned.add("the next worker serves over rdma, too", env,
                 [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))],
                 lambda result: test_apps.judge("vectoradd", result))
-    planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), went_straight)
+    planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), used_gpudirect)
 
 
 CLOSED = ("nothing", "files", "eventfds", "sockets")
 
 
-def is_told_and_nothing_else(result):
+def gets_only_the_error(result):
     result.expect(out="".join(f"{kind}: 46 46 46, touched 0, in a child 0\n" for kind in CLOSED))
 
 
@@ -265,7 +265,7 @@ def _():
             require(not REPORTS.search(server.out()), f"a sanitizer's report: {server.out()}")
 
 
-@case("where there is no RDMA, client and daemon say so in a sentence")
+@case("without RDMA, client and daemon report it in a sentence")
 def _():
     if os.path.exists("/dev/infiniband/rdma_cm"):
         raise Skip("this machine has RDMA")
@@ -282,15 +282,15 @@ def _():
             f"gpupool: rdma://127.0.0.1:{daemon.port}: the daemon does not serve RDMA"), f"other words: {result}")
         result = run("vectoradd", remote=f"rdma+tcp://127.0.0.1:{daemon.port}", env={"GPUPOOL_LOG": "info"})
         result.expect(out="vectoradd: ok\n")
-        require("no RDMA, the lanes go over tcp" in result.err, f"it does not say so: {result}")
+        require("no RDMA, the lanes go over tcp" in result.err, f"the reason is missing: {result}")
 
 
 def needs_tls(result):
     require(result.status not in (0, 124) and re.search(r"refused: this address requires TLS", result.err),
-            f"it is not told to use TLS: {result}")
+            f"the message does not name TLS: {result}")
 
 
-# The daemon is told that there is a certificate now.
+# Notifies the daemon of the new certificate.
 RELOAD = """
 "$1" cert init "$2" >&2 && kill -HUP $(cat /tmp/daemon.pid) || exit
 for i in $(seq 300); do
@@ -308,7 +308,7 @@ def stays_clear(result):
             f"it does not warn: {result}")
 
 
-# Without CAP_IPC_LOCK, so that root, too, may lock no more than so many KiB.
+# Without CAP_IPC_LOCK, so that the limit in KiB of locked memory applies to root, too.
 LOCKED = """
 kib=$1
 shift
@@ -321,24 +321,24 @@ def plan_locked(planned):
     planned.add("a daemon that may lock little memory starts", {**base_environment(), **SANITIZERS},
                 shell(START, "sh", "-c", LOCKED, "sh", "9216", os.environ["GP_DAEMON"], "--listen",
                       f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", *DRIVER,
-                      "--admin-socket", "off"), says_where)
+                      "--admin-socket", "off"), prints_address)
     planned.add("large copies are right with it", {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
-    planned.add("a certificate that comes while it runs is not for its address, and the log says so",
+    planned.add("a certificate that is created while the daemon runs is not for its address, and the log reports it",
                 {**base_environment(), **SANITIZERS}, shell(RELOAD, os.environ["GP_CTL"], vm.OWN), stays_clear)
-    planned.add("they went through staging, and the log says why", {}, shell(STOP),
+    planned.add("they went through staging, and the log has the reason", {}, shell(STOP),
                 went_through_staging("dma-buf: not supported; ibv_reg_mr: Cannot allocate memory"))
 
 
 def plan_secure(planned, names):
-    """A daemon that everybody can reach, and that lets in who has a token."""
+    """A daemon that every client can reach, and that accepts clients with a token."""
     program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
     env = installed_environment(f"rdma://{vm.OWN}:{PORT}")
     planned.add("the pool that has its certificates already gets a token", {**base_environment(), **SANITIZERS},
                 shell('"$1" token create alice -o /tmp/alice.token >&2', os.environ["GP_CTL"]), lambda result: result.expect())
     planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--print-address",
-                      *DRIVER, "--admin-socket", "off", "--peer-memory=off"), says_where)
+                      *DRIVER, "--admin-socket", "off", "--peer-memory=off"), prints_address)
     planned.add("a program with a token runs over rdma, with TLS on its control connection",
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
                 lambda result: test_apps.judge("vectoradd", result))

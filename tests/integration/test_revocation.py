@@ -17,9 +17,9 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Encrypted, Skip, bas
                      main, read_file, require)
 from pool import ctl
 
-# What revoking a certificate may take, and a little more.
+# The maximum time for revoking a certificate, and a little more.
 SOON = 30 if SANITIZED else 3
-# So long sessions go on while the list cannot be used.
+# The seconds that sessions continue while the list is not usable.
 GRACE = 10
 CONFIG = "[tenant carol]\n[tenant dave]\n"
 REVOKED = "the client certificate has been revoked"
@@ -81,8 +81,8 @@ class Pool(Encrypted):
         self.run("vectoradd", env=self.files.client(name, **more)).expect(out="vectoradd: ok\n", err="")
 
     def refused(self, name, text, log, **more):
-        """One line of the client says this, and one of the daemon that. Sessions that end for the
-        same reason may say so meanwhile."""
+        """Requires one line of the client with text, and one of the daemon with log. Sessions that end for
+        the same reason may add lines meanwhile."""
         log = f"refused: .*(?:{log})"
         before = len(re.findall(log, self.log(), re.M))
         others = len(re.findall("refused", self.log()))
@@ -98,7 +98,7 @@ class Pool(Encrypted):
         return program
 
     def credentials(self):
-        """By what the only session was let in."""
+        """The credentials of the only session."""
         row = ctl("--socket", self.socket, "session", "list", "--format=csv").splitlines()[1]
         return json.loads(ctl("--socket", self.socket, "session", "show", row.split(",")[0], "--format=json"))["credentials"]
 
@@ -111,7 +111,7 @@ def expect_ended(program, seconds):
 
 
 def start_fails(files, text, *args, config=CONFIG, listen="tls://127.0.0.1:0", given=None):
-    """The daemon does not start, and says this in one line."""
+    """The daemon does not start, and reports this in one line."""
     done = subprocess.run([os.environ["GP_DAEMON"], "--listen", listen, "--admin-socket", "off", *driver_options(),
                            "--config", files.write("other.conf", config),
                            *(files.daemon() if given is None else given), *args],
@@ -120,7 +120,7 @@ def start_fails(files, text, *args, config=CONFIG, listen="tls://127.0.0.1:0", g
             f"expected {text!r}: {done.returncode} {done.stderr}")
 
 
-@case("a revoked certificate is refused, whatever comes with it, and no other is")
+@case("a revoked certificate is refused, also with other credentials, and no other certificate is")
 def _():
     with Files() as files:
         files.ctl("cert", "crl")
@@ -134,7 +134,7 @@ def _():
             pool.refused("carol", REVOKED, log)
             pool.refused("carol", REVOKED, log, GPUPOOL_TOKEN_FILE=token)
             pool.works("dave")
-            # Who does without it is authenticated by what else it has.
+            # Without the certificate, a client is authenticated by its other credentials.
             pool.works(None, GPUPOOL_TOKEN_FILE=token)
             pool.works(None)
             # Another one of this name is another one.
@@ -163,12 +163,12 @@ def _():
             require(time.monotonic() - begin < SOON + 1, f"it took {time.monotonic() - begin:.1f} s")
             for program in stays:
                 program.finish().expect()
-            # A GPU does not stop a kernel: what the log says last of its session is that.
+            # A GPU does not stop a kernel: that is the last line about its session in the log.
             told = "closed: its certificate has been revoked" if SOFTWARE else r"session \d+ .*: its certificate has been revoked"
             require(len(re.findall(told, pool.log())) == 2, pool.log())
 
 
-@case("client show says which certificate a session has, and by that number it can be revoked")
+@case("session show has the number of a session's certificate, which revokes it")
 def _():
     with Files() as files:
         files.ctl("cert", "crl")
@@ -195,14 +195,14 @@ def _():
                      "CRL not usable")
         require(len(re.findall(r"error: CRL not usable: .*/ca\.crl: No such file", pool.log()))
                 == 1, pool.log())
-        # What it has said already it need not be asked again.
+        # A revocation that the daemon has read applies without the list.
         pool.refused("carol", REVOKED, "has been revoked")
         os.rename(files.path("aside"), files.path("ca.crl"))
         pool.works("dave")
 
 
 def lists(files):
-    """What is no list that can be used: a name, the text, and what is said of it."""
+    """Unusable lists: a name, the text, and the error message."""
     other = os.path.join(files.folder, "elsewhere")
     ctl("cert", "init", "elsewhere", "-D", other)
     ctl("cert", "crl", "-D", other)
@@ -232,7 +232,7 @@ def _():
             start_fails(files, r"^gpupoold: .*/list: .*" + says, "--crl", files.write("list", text))
 
 
-@case("a list that is named where no client is asked for a certificate is refused, and the text says what is missing")
+@case("a list without an address that requests client certificates is refused, and the text names the missing setting")
 def _():
     with Files() as files:
         files.ctl("cert", "crl")
@@ -244,12 +244,12 @@ def _():
                 for config, option in (("", ["--crl", path]), (f"[daemon]\ncrl = {path}\n", [])):
                     start_fails(files, f"^gpupoold: {path}: .*clients are not asked for a certificate: {says}", *option,
                                 config=config, listen=listen, given=given)
-        # One that nobody has named need not be of use, wherever it lies.
+        # A list that no option or setting names may be useless, in any folder.
         with Daemon(env={"CONFIGURATION_DIRECTORY": files.folder}) as daemon:
             daemon.check_works()
 
 
-@case("while the list cannot be used nobody comes by a certificate, and the log says once why")
+@case("while the list is not usable every certificate is refused, and the log has the reason once")
 def _():
     with Files() as files:
         files.ctl("cert", "crl")
@@ -274,11 +274,11 @@ def _():
                     pool.works(None)
                 files.write("list", good)
                 pool.works("carol")
-            # Nobody lost a session, as each time was short.
+            # No session ended, because each time was short.
             stays.finish().expect()
 
 
-@case("an expired list ends the sessions of certificates after ten seconds, and a new one lets them in again")
+@case("an expired list ends the sessions of certificates after ten seconds, and a new list accepts them again")
 def _():
     with Files() as files:
         life = 8 if SANITIZED else 4
@@ -322,7 +322,7 @@ def _():
             expect_ended(program, SOON)
             reload(files.path("next.crl"), r"next\.crl has been read: 0 revoked, expires", status=0)
             pool.works("dave")
-            # Another authority from now on: the list of the old one says nothing of its certificates.
+            # Another authority replaces the old one, whose list does not cover the new certificates.
             shutil.copy(others.path("ca.pem"), files.path("ca.pem"))
             reload(files.path("next.crl"), "not usable: .*is signed by an authority that")
             said = ctl("--socket", pool.socket, "reload", status=1)
@@ -359,7 +359,7 @@ def _():
                     f"expected {says!r}: {result}")
 
 
-@case("gpupoolctl keeps the list, its owner and its mode, and says what it does not take")
+@case("gpupoolctl keeps the list, its owner and its mode, and reports invalid arguments")
 def _():
     with Files() as files:
         path = files.path("ca.crl")
@@ -385,12 +385,12 @@ def _():
         now = os.stat(path)
         require(now.st_ino != inode and stat.S_IMODE(now.st_mode) == 0o640, f"{now}")
         require(os.geteuid() != 0 or now.st_uid == 65534, f"{now}")
-        # By the file, by a number with colons, by a short number of somebody else's making.
+        # By the file, by a number with colons, by a short number from another authority's software.
         files.ctl("cert", "revoke", files.path("dave.pem"), "--expires", "30d")
         number = "0123456789ABCDEF0123456789ABCDEF"
         files.ctl("cert", "revoke", ":".join(re.findall("..", number.lower())))
         files.ctl("cert", "revoke", "0x7")
-        require(not os.path.exists(path + ".new"), "what was written first is left")
+        require(not os.path.exists(path + ".new"), "the temporary file is left")
         rows = json.loads(files.ctl("cert", "revoked", "--format=json"))
         require({row["serial"]: row["file"] for row in rows} ==
                 {carol: files.path("carol.pem"), files.serial("dave"): files.path("dave.pem"),

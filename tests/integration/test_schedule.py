@@ -43,7 +43,7 @@ def of_sum(parts):
     return [part / sum(parts) for part in parts]
 
 
-@case("weights divide the time, whatever the kernels' lengths")
+@case("weights divide the time, independently of the kernels' lengths")
 def _():
     with Configured(tenants("best-effort", a="weight = 10", b="weight = 30")) as daemon:
         require_parts(daemon, [("a", 2000), ("b", 10000)], lambda parts: abs(of_sum(parts)[0] - 0.25) < 0.08)

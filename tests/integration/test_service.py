@@ -19,11 +19,11 @@ from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Prog
                      read_file, require, run, software_env, wait_until)
 
 OTHER = "nobody"
-# Of systemd-analyze security, in tenths: below 2.0 it says "OK"; what is left is the network and W^X.
+# Of systemd-analyze security, in tenths: below 2.0 it prints "OK"; the remaining exposure is the network and W^X.
 EXPOSURE = 20
 
 
-def status_of(pid):
+def read_status(pid):
     return dict(line.split(":\t", 1) for line in read_file(f"/proc/{pid}/status").splitlines() if ":\t" in line)
 
 
@@ -39,7 +39,7 @@ def need_root():
 
 
 def check_process(pid, uid):
-    status = status_of(pid)
+    status = read_status(pid)
     require(status["Uid"].split() == [str(uid)] * 4, f"users {status['Uid']}")
     require(status["Gid"].split() == [str(pwd.getpwuid(uid).pw_gid)] * 4, f"groups {status['Gid']}")
     require("0" not in status["Groups"].split(), f"it has kept groups of root's: {status['Groups']}")
@@ -51,7 +51,7 @@ def check_process(pid, uid):
 def check_hidden(pid):
     limits = read_file(f"/proc/{pid}/limits")
     require(re.search(r"^Max core file size +0 +0 ", limits, re.M), f"it may write core files: {limits}")
-    # What belongs to root of a process of another user's is that user's to see only when it may be dumped.
+    # Files in /proc of a process belong to root, and not to its user, if the process may not be dumped.
     if os.geteuid() == 0:
         require(os.stat(f"/proc/{pid}/mem").st_uid == 0, "it may be dumped")
 
@@ -69,7 +69,8 @@ def _():
                 check_process(pid, uid)
                 check_hidden(pid)
             daemon.check_works()
-            # A session that ends with its worker is told of by nobody, and the daemon would never seem idle.
+            # Waits for the end of the session: if it ended with its worker, no process would report it, and the daemon would
+            # never seem idle.
             daemon.wait_for_log(r"session \d+ .*: closed: ")
             # A worker that is started later is no more than the first one.
             os.kill(daemon.workers()[0], signal.SIGKILL)
@@ -80,7 +81,7 @@ def _():
             listed = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "status"], capture_output=True, text=True,
                                     env=base_environment(), timeout=PATIENCE, check=False)
             require(listed.returncode == 0, f"root cannot ask it: {listed}")
-            # Written again, the file is root's alone: what was said in time.
+            # The file belongs to root alone since it was written again; the warning was logged in time.
             daemon.wait_for_log(r"not readable by the daemon's user")
             os.kill(daemon.pid, signal.SIGHUP)
             daemon.wait_for_log(r"reload failed, nothing changed: .*Permission denied")
@@ -91,7 +92,7 @@ def _():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@case("a daemon that stays root warns of it and says what to do, unless that is what it was told")
+@case("a daemon that stays root logs a warning with the remedy, unless an option requests it")
 def _():
     need_root()
     try:
@@ -107,7 +108,7 @@ def _():
         require("running as root" not in daemon.log(), daemon.log())
 
 
-@case("a key that only root may read is read in time, and the log says that it cannot be read again")
+@case("a key that only root may read is read in time, and the log warns that it cannot be read again")
 def _():
     need_root()
     with Certificates() as certificates:
@@ -121,7 +122,7 @@ def _():
             os.kill(daemon.pid, signal.SIGHUP)
             daemon.wait_for_log(r"reload failed, nothing changed: ")
             daemon.check_works()
-            # As gpupoold(8) says that it is to be.
+            # The mode and the owner that gpupoold(8) documents.
             os.chown(certificates.file("server", "key"), 0, pwd.getpwnam(OTHER).pw_gid)
             os.chmod(certificates.file("server", "key"), 0o640)
             os.kill(daemon.pid, signal.SIGHUP)
@@ -218,7 +219,7 @@ def _():
             os.kill(daemon.pid, signal.SIGHUP)
             daemon.wait_for_log("is active")
             run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
-            # What it cannot read says nothing of who is let in.
+            # A token file that the daemon cannot read does not decide about a token.
             os.chmod(f"{folder}/tokens", 0o600)
             for _again in range(2):
                 result = run("vectoradd", remote=address, env=token)
@@ -235,7 +236,7 @@ def _():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@case("a daemon that could not see a token revoked does not start, and says what would help")
+@case("a daemon that could not notice a revoked token does not start, and reports the remedy")
 def _():
     need_root()
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
@@ -250,7 +251,7 @@ def _():
                 f"{done}")
 
 
-# What programs look up in /etc, for a folder in its place.
+# The files that programs look up in /etc, for a folder in its place.
 LOOKED_UP = ("group", "hosts", "ld.so.cache", "nsswitch.conf", "passwd")
 
 
@@ -326,7 +327,7 @@ def _():
         require(done.returncode == 1 and text in done.stderr, f"{name}: {done}")
 
 
-@case("no process of the daemon can be dumped, whoever has started it")
+@case("no process of the daemon can be dumped, for any user that starts it")
 def _():
     with Daemon() as daemon:
         for pid in [daemon.pid, *daemon.workers()]:
@@ -343,7 +344,7 @@ def service_manager():
         yield manager, path
 
 
-@case("the service manager is told of the start, of signs of life, of a reload and of the end")
+@case("the service manager is notified of the start, of watchdog signals, of a reload and of the end")
 def _():
     with service_manager() as (manager, path):
         def wait_for(*states):
@@ -364,7 +365,7 @@ def _():
             wait_for("STOPPING=1")
 
 
-@case("a service manager that does not read for a time does not stop the daemon, and is told the rest later")
+@case("a service manager that does not read for a time does not block the daemon, and gets the rest later")
 def _():
     with service_manager() as (manager, path):
         # More signs of life than the socket takes, before the daemon is ready.
@@ -404,7 +405,7 @@ def refuse_to_start(env, *options):
                                                r"repair the driver \(nvidia-smi\), or set software-device = on$", done.stderr, re.M), f"{done}")
 
 
-@case("without a working NVIDIA driver the daemon serves the software device with a warning, or says what is wrong and ends")
+@case("without a working NVIDIA driver the daemon serves the software device with a warning, or reports the error and ends")
 def _():
     off, on = ({"GPUPOOL_SOFTWARE_DEVICE": word} for word in ("off", "on"))
     warned = r"warning: no working NVIDIA driver \(libcuda\.so\.1: .+\): kernels run on the CPU, by the software device \S+; --software-device=off forbids it$"

@@ -16,7 +16,7 @@ def add(pool, name):
         pool.settle()
 
 
-def transport_of(remote, *args, **env):
+def find_transport(remote, *args, **env):
     """Of the data lanes; with "short" the program's memory is pinned, and shared memory needs none for that."""
     result = Program("lanes", args, remote, env={"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info", **env}).finish().expect()
     return re.search(r"(\w+)://\S+: 3 data lanes", result.err)[1]
@@ -25,10 +25,10 @@ def transport_of(remote, *args, **env):
 @case("a local socket means shared memory unless the program or its user does not want it, and tcp is tcp")
 def _():
     with Pool() as pool:
-        require(transport_of(pool.local) == "shm", "no shared memory")
-        require(transport_of(pool.local, GPUPOOL_SHM="1") == "shm", "no shared memory though it was asked for")
-        require(transport_of(pool.local, "short", GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 says nothing")
-        require(transport_of(pool.address, "short") == "tcp", "tcp is no tcp")
+        require(find_transport(pool.local) == "shm", "no shared memory")
+        require(find_transport(pool.local, GPUPOOL_SHM="1") == "shm", "no shared memory though it was asked for")
+        require(find_transport(pool.local, "short", GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 has no effect")
+        require(find_transport(pool.address, "short") == "tcp", "the transport is not tcp")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pool import Pool, ctl
 
 SECONDS = 3
 LIMIT = {"GPUPOOL_TIMEOUT": str(SECONDS)}
-# What has not been acknowledged was once waited for for 15 minutes.
+# Without the limit, the kernel waits for an acknowledgment for 15 minutes.
 SOON = 60
 # A session with calls, and copies in both directions on data lanes; "calls": then calls without end.
 SCRIPT = """
@@ -54,7 +54,7 @@ while True:
         break
 print("done", flush=True)
 """
-# Connecting and TLS; the first calls; what is between copies; the middle of a copy.
+# Connecting and TLS; the first calls; the messages between copies; the middle of a copy.
 POINTS = (1, 400, 1500, 4000, 7000, 20000, 50000, 20_000_000, 50_000_000)
 
 
@@ -93,11 +93,11 @@ class Network:
         self.holder.communicate()
 
     def drop(self, match):
-        """Packets that match it, from now on: nobody is told."""
+        """Drops all later packets that match, without an error message."""
         subprocess.run([*self.prefix, "nft", "add", "rule", "ip", "silence", "input", *match.split(), "drop"], check=True)
 
     def drop_after(self, port, size, ways=("dport", "sport")):
-        """All packets to the port and from it, or one of both, when so many bytes have gone there."""
+        """Drops all packets to and from the port, or one of both, after size bytes."""
         subprocess.run([*self.prefix, "nft", "add", "quota", "ip", "silence", "most", "{", f"over {size} bytes", "}"], check=True)
         for way in ways:
             self.drop(f"tcp {way} {port} quota name most")
@@ -117,7 +117,7 @@ def lose_network(daemon, network, ways, size):
     result = start(daemon.address, "many", prefix=network.prefix, env=env, stdin=True).finish()
     if len(ways) == 2:
         expect_lost(result, daemon.address)
-    # Of two ends that notice the same, the first says so to the other, if that is not the way that is lost.
+    # Both ends may notice the loss; the first notifies the other, unless that direction is lost.
     require(result.status == 1 and result.seconds < SOON, str(result))
     # The daemon's end of what was open has noticed, too.
     daemon.wait_for_ends()
@@ -156,7 +156,7 @@ def _():
             count = len(ports)
             network.drop(f"tcp dport {daemon.port} tcp sport {ports[number]}")
             network.drop(f"tcp sport {daemon.port} tcp dport {ports[number]}")
-            # It goes on to call until it is told.
+            # It continues to call until it gets the error.
             def ended():
                 if program.process.poll() is None:
                     try:
@@ -172,7 +172,7 @@ def _():
             subprocess.run([*network.prefix, "nft", "flush", "chain", "ip", "silence", "input"], check=True)
             number += 1
         daemon.wait_for_ends()
-        require(re.search(rf"no acknowledgment from tcp://127\.0\.0\.1:\d+ for {SECONDS} s", daemon.log()), "the daemon says why")
+        require(re.search(rf"no acknowledgment from tcp://127\.0\.0\.1:\d+ for {SECONDS} s", daemon.log()), "the daemon does not log the reason")
 
 
 @case("at its exit a program does not wait for a network that has fallen silent")
@@ -221,7 +221,7 @@ def stop_relay(daemon, direction, size, env):
         program = start(relay.address, "once", env=env)
         wait_until("the relay stops", lambda: relay.is_stopped() or program.process.poll() is not None, PATIENCE)
         require(relay.is_stopped(), f"the relay is not stopped: {program.out()}{program.err()}")
-        wait_until(f"the program says so: {program.err()}",
+        wait_until(f"the program reports it: {program.err()}",
                    lambda: re.search(SILENT, program.err()) or program.process.poll() is not None, PATIENCE)
         opening = program.process.poll() is not None
         if not opening:
@@ -241,8 +241,8 @@ def stop_relay(daemon, direction, size, env):
 for scheme in ("tcp", "tls"):
     for direction in ("up", "down"):
         for point in (1, 600, 20_000_000):
-            @case(f"over {scheme}, a peer that acknowledges and does nothing after {point} bytes {direction} is waited for, and a line "
-                  "says so")
+            @case(f"over {scheme}, a program waits for a peer that acknowledges and does nothing after {point} bytes {direction}, and "
+                  "reports it")
             def _(scheme=scheme, direction=direction, point=point):
                 with Certificates() as certificates:
                     # The daemon's own limit is another matter.
@@ -267,7 +267,7 @@ def _():
                 try:
                     program.process.stdin.write(b"x")
                     program.process.stdin.flush()
-                    wait_until("the program says so", lambda: re.search(SILENT, program.err()), PATIENCE)
+                    wait_until("the program reports it", lambda: re.search(SILENT, program.err()), PATIENCE)
                 finally:
                     for pid in pids:
                         os.kill(pid, signal.SIGCONT)
@@ -315,7 +315,7 @@ def _():
             require(time.monotonic() - begin < 10 + PATIENCE / 10, f"noticed after {time.monotonic() - begin:.1f} s")
             require(hanging(daemon.socket) == 1, "status does not count it")
             require(hanging_metric(daemon) == 1, "the metric does not count it")
-            wait_until("the program says so", lambda: HANGS in program.err(), PATIENCE)
+            wait_until("the program reports it", lambda: HANGS in program.err(), PATIENCE)
         finally:
             os.kill(worker, signal.SIGCONT)
         daemon.wait_for_log(rf"warning: worker {worker} answers again, after \d+ s")

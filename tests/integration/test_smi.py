@@ -29,7 +29,7 @@ class View:
     def __init__(self, path, daemon, user):
         self.path, self.daemon, self.pid = path, daemon, str(user.process.pid)
 
-    def ask(self, *arguments, status=0, env=LIMITED):
+    def query(self, *arguments, status=0, env=LIMITED):
         return self.daemon.run("nvidia-smi", *arguments, path=self.path, env=env).expect(status=status, err="").out
 
     def find(self, pattern, text):
@@ -38,26 +38,26 @@ class View:
         return found
 
     def plain(self):
-        text = self.ask(env=ENVIRONMENT)
+        text = self.query(env=ENVIRONMENT)
         self.version = self.find(r"NVIDIA-SMI (\d[\d.]*)", text)[1]
         used, total = self.find(r"\| +(\d+)MiB / +(\d+)MiB \|", text).groups()
         require(64 <= int(used) <= int(total), text)
         # Of a quota of its own it uses nothing.
-        self.find(rf"\| +0MiB / +{TOTAL}MiB \|", self.ask())
+        self.find(rf"\| +0MiB / +{TOTAL}MiB \|", self.query())
         self.find(rf"^\| +0 +N/A +N/A +{self.pid} +C +\S*python\S* +\d+MiB \|$", text)
 
     def short(self):
-        self.uuid = self.find(r"^GPU 0: \S.* \(UUID: (GPU-[0-9a-f-]{36})\)$", self.ask("-L"))[1]
+        self.uuid = self.find(r"^GPU 0: \S.* \(UUID: (GPU-[0-9a-f-]{36})\)$", self.query("-L"))[1]
 
     def long(self):
-        text = self.ask("-q")
+        text = self.query("-q")
         self.find(rf"^ +GPU UUID +: {self.uuid}$", text)
         self.find(rf"^ +FB Memory Usage\n +Total +: {TOTAL} MiB$", text)
         self.find(rf"^ +Process ID +: {self.pid}$", text)
-        self.find(r"^ +Total +: \d+ MiB$", self.ask("-q", "-d", "MEMORY"))
+        self.find(r"^ +Total +: \d+ MiB$", self.query("-q", "-d", "MEMORY"))
 
     def xml(self):
-        root = ElementTree.fromstring(self.ask("-q", "-x"))
+        root = ElementTree.fromstring(self.query("-q", "-x"))
         gpu = root.find("gpu")
         require(int(root.findtext("attached_gpus")) == len(root.findall("gpu")), "attached_gpus")
         require(gpu.findtext("uuid") == self.uuid, gpu.findtext("uuid"))
@@ -65,29 +65,29 @@ class View:
         require(self.pid in [p.findtext("pid") for p in gpu.findall("processes/process_info")], "the process is missing")
 
     def table(self):
-        """Every field that it knows, as exporters of metrics ask."""
-        fields = FIELD.findall(self.ask("--help-query-gpu"))
+        """Every field that it knows, as exporters of metrics query them."""
+        fields = FIELD.findall(self.query("--help-query-gpu"))
         require(len(fields) > 80, str(fields))
-        rows = list(csv.reader(self.ask("--query-gpu=" + ",".join(fields), "--format=csv").splitlines(), skipinitialspace=True))
+        rows = list(csv.reader(self.query("--query-gpu=" + ",".join(fields), "--format=csv").splitlines(), skipinitialspace=True))
         require(len(rows) >= 2 and all(len(row) == len(fields) for row in rows), str(rows))
         values = dict(zip(fields, rows[1]))
         require(values["uuid" if "uuid" in fields else "gpu_uuid"] == self.uuid, str(values))
         require(values["memory.total"] == f"{TOTAL} MiB", str(values))
         require(re.fullmatch(r"\d+ %", values["utilization.gpu"]) and values["temperature.gpu"].isdigit(), str(values))
-        apps = self.ask("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+        apps = self.query("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
         require(int(dict(line.split(", ") for line in apps.splitlines())[self.pid]) >= 64, apps)
 
     def monitors(self):
-        line = self.find(r"^ +0 +(\d+) +(\d+) ", self.ask("dmon", "-c", "1"))
+        line = self.find(r"^ +0 +(\d+) +(\d+) ", self.query("dmon", "-c", "1"))
         require(int(line[1]) > 0 and int(line[2]) > 0, line[0])
-        # Who is busy may have been kept from it for a while.
-        text = self.ask("pmon", "-c", "3")
+        # A busy process may have waited for its turn for a while.
+        text = self.query("pmon", "-c", "3")
         busy = re.findall(rf"^ +0 +{self.pid} +C +(\d+) .*python", text, re.M)
         require(len(busy) == 3 and 0 < max(map(int, busy)) <= 100, text)
 
     def others(self):
-        self.find(r"^\S*GPU0\s+X\b", self.ask("topo", "-m"))
-        self.ask("-q", "-d", "CLOCK,POWER,ECC,TEMPERATURE,UTILIZATION,PIDS,SUPPORTED_CLOCKS")
+        self.find(r"^\S*GPU0\s+X\b", self.query("topo", "-m"))
+        self.query("-q", "-d", "CLOCK,POWER,ECC,TEMPERATURE,UTILIZATION,PIDS,SUPPORTED_CLOCKS")
         # Newer ones end with 0.
         result = self.daemon.run("nvidia-smi", "mig", "-lgi", path=self.path, env=LIMITED)
         require(result.status in (0, 6) and "No MIG" in result.out, f"{self.path}: {result}")
@@ -114,14 +114,14 @@ def _():
         raise Skip("no nvidia-smi")
     with Daemon() as one, Daemon() as other:
         for path in FOUND:
-            def ask(*arguments):
+            def query(*arguments):
                 program = Program("nvidia-smi", arguments, f"{one.address},{other.address}", env=ENVIRONMENT, path=path)
                 return program.finish().expect(err="").out
-            require(len(re.findall(r"^GPU \d: ", ask("-L"), re.M)) >= 2, path)
-            require(re.search(r"^GPU0\s+X\s.*\bSYS\b", ask("topo", "-m"), re.M), path)
+            require(len(re.findall(r"^GPU \d: ", query("-L"), re.M)) >= 2, path)
+            require(re.search(r"^GPU0\s+X\s.*\bSYS\b", query("topo", "-m"), re.M), path)
 
 
-@case("nvidia-smi says that there is no driver where there is no daemon")
+@case("nvidia-smi reports that there is no driver if there is no daemon")
 def _():
     if not FOUND:
         raise Skip("no nvidia-smi")

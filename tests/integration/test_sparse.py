@@ -74,7 +74,7 @@ def _():
         require(client.ask("gpArrayTiling", {"array": 99})[0] == INVALID_HANDLE, "of none")
 
 
-@case("what is written behind a tile is seen by all that have the tile's memory")
+@case("a write through a tile is visible through all mappings of the tile's memory")
 def _():
     data = random.Random(1).randbytes(256)
     with Client() as client:
@@ -86,7 +86,7 @@ def _():
         require(client.read(OTHER) == data, "and not from the other")
 
 
-@case("memory of another session, of another kind, or of none is behind no tile")
+@case("a tile cannot be mapped to memory of another session, of another kind, or to none")
 def _():
     data = random.Random(2).randbytes(256)
     with Client() as first, Client(prepare=False) as second:
@@ -124,11 +124,11 @@ def _():
                     {"offset": (1 << 64) - TILE}, {"memory": 0, "offset": TILE}):
             require(client.put(client.part(**bad)) == INVALID_VALUE, f"{bad}")
             # Nothing of a list that has one of these.
-            require(client.put(client.part() + client.part(**bad)) == INVALID_VALUE, f"behind another one: {bad}")
+            require(client.put(client.part() + client.part(**bad)) == INVALID_VALUE, f"after a valid part: {bad}")
         require(client.put(client.part(offset=client.granularity - 4 * TILE)) == SUCCESS, "the last tiles")
         for length in (0, 1, 71, 73, 1025 * 72):
             require(client.put(bytes(length)) in (INVALID_VALUE, INVALID_HANDLE), f"{length} bytes")
-        require(client.put(client.part(memory=0) * 1024) == SUCCESS, "as many as there may be")
+        require(client.put(client.part(memory=0) * 1024) == SUCCESS, "the maximum number")
 
 
 @case("thousands of parts of any kind end no worker")
@@ -184,7 +184,7 @@ def _():
         wait_until("all is free again", lambda: watcher.free() == before, 60)
 
 
-@case("what a session left in such memory is not another one's")
+@case("data that a session left in such memory is not visible to another")
 def _():
     with Client() as client:
         require(client.put(client.part()) == SUCCESS, "put")
@@ -198,7 +198,7 @@ if __name__ == "__main__":
     from hostile import Host
 
     class Pool(Configured, Host):
-        """A daemon that serves on, whoever comes."""
+        """A daemon that continues to serve after hostile clients."""
 
     with Pool("[tenant default]\nmemory = 256M\n") as daemon:
         status = main(daemon)

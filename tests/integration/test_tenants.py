@@ -15,7 +15,7 @@ from wire import BULK, Conn, Session, field, hello, message, preamble, record
 UNIT = 2  # MiB, to which shares are rounded
 
 
-def total_of(daemon, name):
+def read_total(daemon, name):
     """MiB that the tenant's programs see."""
     result = daemon.run("quota", env=as_tenant(name)).expect()
     return int(re.match(r"device (\d+) MiB", result.out)[1])
@@ -30,14 +30,14 @@ def refused(daemon, words, env=None, remote=None):
 def _():
     config = "[tenant half]\nmemory = 50%\n[tenant small]\nmemory = 64M\n"
     with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
-        whole = total_of(daemon, "default")
+        whole = read_total(daemon, "default")
         require(whole == 512 or not SOFTWARE, f"{whole} MiB")
         for name, mib in (("half", whole // 2 // UNIT * UNIT), ("small", 64), ("default", whole)):
             result = daemon.run("quota", env=as_tenant(name)).expect(err="")
             require(result.out.startswith(f"device {mib} MiB, total {mib} MiB"), str(result))
 
 
-@case("a tenant's memory holds over all its sessions, of both classes, and nobody else's")
+@case("a tenant's memory limit applies to all its sessions, of both classes, and to no other tenant")
 def _():
     config = "[tenant a]\nmemory = 128M\n[tenant b]\nmemory = 128M\n"
     with Configured(config) as daemon:
@@ -77,7 +77,7 @@ def _():
         daemon.run("memhog", "128", env=as_tenant("a")).expect()
         daemon.reload("[tenant a]\nmemory = 16M\n")
         require(daemon.run("memhog", "8", env=as_tenant("a")).status == 1, "more than the new quota")
-        # What it has it keeps, and ends in good order.
+        # It keeps its memory, and ends without an error.
         holder.finish().expect()
         daemon.run("memhog", "8", env=as_tenant("a")).expect()
 
@@ -86,12 +86,12 @@ def _():
 def _():
     with Configured("[tenant a]\nmemory = 64M\n") as daemon:
         daemon.reload("[tenant a]\nmemory = 64Q\n", r'reload failed, nothing changed: \S+\.conf:2: .*"64Q"')
-        require(total_of(daemon, "a") == 64, "another quota is active")
+        require(read_total(daemon, "a") == 64, "another quota is active")
         os.rename(daemon.config.name, daemon.config.name + ".away")
         os.kill(daemon.pid, signal.SIGHUP)
         daemon.wait_for_log(r"reload failed, nothing changed: .*No such file")
         os.rename(daemon.config.name + ".away", daemon.config.name)
-        require(total_of(daemon, "a") == 64, "another quota is active")
+        require(read_total(daemon, "a") == 64, "another quota is active")
     result = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--config", "/nonexistent"],
                             capture_output=True, text=True, timeout=60, env=base_environment(), check=False)
     require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
@@ -101,14 +101,14 @@ def _():
         daemon.check_works()
 
 
-@case("whose a session is: named, by user, or default; who may not is told why")
+@case("the tenant of a session: named, by user, or default; a refused client gets the reason")
 def _():
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     config = (f"[tenant mine]\nmemory = 64M\nusers = {user}\n[tenant far]\naddresses = 10.0.0.0/8\n"
               "[tenant closed]\nsessions = 0\n[tenant one]\nsessions = 1\nmemory = 32M\n")
     with Configured(config) as daemon:
-        require(total_of(daemon, "") == 64, "not the tenant of the user")
-        require(total_of(daemon, "one") == 32, "not the tenant that was named")
+        require(read_total(daemon, "") == 64, "not the tenant of the user")
+        require(read_total(daemon, "one") == 32, "not the tenant that was named")
         refused(daemon, "nobody", env=as_tenant("nobody"))
         refused(daemon, "far", env=as_tenant("far"))
         refused(daemon, "closed", env=as_tenant("closed"))
@@ -128,7 +128,7 @@ def wait_in_queue(daemon, tenant, number):
     return conn
 
 
-@case("the queue has 64 numbers for a tenant, whatever its sessions are; who comes later is told that there is none")
+@case("the queue has 64 numbers for a tenant with any sessions; a later client gets none")
 def _():
     with Configured("[tenant one]\nsessions = 1\n[tenant other]\nsessions = 1\n") as daemon:
         holders = [daemon.start("memhog", "1", env=as_tenant(name), stdin=True) for name in ("one", "other")]
@@ -152,7 +152,7 @@ def _():
 def _():
     config = "[device *]\nvirtual-number = 4\n"
     with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
-        whole = total_of(daemon, "")
+        whole = read_total(daemon, "")
     with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
         holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
         for holder in holders:
@@ -165,7 +165,7 @@ def _():
         require(result.out.startswith(f"device {whole // 4 // UNIT * UNIT} MiB, total {whole // 4 // UNIT * UNIT} MiB"), str(result))
         for holder in holders:
             holder.finish().expect()
-        # The number changes without a new start.
+        # The number changes without a restart.
         daemon.reload("[device *]\nvirtual-number = 2\n")
         result = daemon.run("quota").expect()
         require(result.out.startswith(f"device {whole // 2 // UNIT * UNIT} MiB, total {whole // 2 // UNIT * UNIT} MiB"), str(result))
@@ -185,7 +185,7 @@ def _():
         require(daemon.run("vectoradd", env=as_tenant("slow")).expect().seconds < result.seconds, "the limit stays")
 
 
-@case("who waits under a limit of bandwidth goes on when it is lifted")
+@case("a client that waits under a limit of bandwidth continues when the limit is removed")
 def _():
     with Configured("[tenant slow]\nbandwidth = 64K\n") as daemon:
         # 600,000 bytes each.

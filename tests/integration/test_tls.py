@@ -30,7 +30,7 @@ def refused_lines(daemon):
 
 
 def expect_refusal(daemon, says, logs, env, remote=None, lines=1):
-    """The program ends with why on standard error, the daemon logs so many lines and goes on."""
+    """The program ends with the reason on standard error, the daemon logs this number of lines and continues."""
     before = len(refused_lines(daemon))
     result = run("vectoradd", remote=remote or daemon.address, env=env)
     require(result.status == 1 and "(802)" in result.out, f"expected cudaErrorSystemNotReady: {result}")
@@ -66,7 +66,7 @@ def _():
                                'refused: the certificate of "alice" does not belong to a tenant', certificates.client("alice"))
 
 
-@case("the name localhost, and authorities behind a token, are as good")
+@case("the name localhost, and authorities after a token, are accepted, too")
 def _():
     with Certificates() as certificates:
         token = os.path.join(certificates.folder, "token")
@@ -87,7 +87,7 @@ def _():
         require("3 data lanes" in result.err, f"not three data lanes: {result}")
 
 
-@case("the daemon allows eight lanes, encrypted or not, and what it is told")
+@case("the daemon allows eight lanes, encrypted or not, or the number of its option")
 def _():
     nine = {"GPUPOOL_LANES": "9", "GPUPOOL_LOG": "info,error"}
     with Certificates() as certificates:
@@ -210,7 +210,7 @@ def _():
                        remote=daemon.clear_address.replace("tcp://", "tls://"))
 
 
-@case("of what anybody may say to who asks for TLS, one line is said, and that it came in clear")
+@case("of a message in clear to a client that requests TLS, one line is printed, marked as unencrypted")
 def _():
     with socket.create_server(("127.0.0.1", 0)) as server:
         def answer():
@@ -240,7 +240,7 @@ def context(version=None, certificates=None, verify=True):
 
 
 def open_tls(daemon, made, kind=wire.CONTROL_TLS, lane=0, ticket=bytes(32)):
-    """A socket of Python's TLS behind the preambles."""
+    """A socket of Python's TLS after the preambles."""
     raw = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
     raw.sendall(preamble(kind, lane, ticket))
     if kind == wire.CONTROL_TLS:
@@ -273,7 +273,7 @@ def _():
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
 
-@case("what is no TLS behind the preambles is refused")
+@case("data after the preambles that is not TLS is refused")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         for bytes_, logs in ((message(hello()), "the client does not speak TLS"),
@@ -337,7 +337,7 @@ def _():
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
 
-@case("a silent peer is given up after ten seconds, and keeps nobody waiting")
+@case("a silent peer is dropped after ten seconds, and delays no other client")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         begin = time.monotonic()
@@ -373,7 +373,7 @@ def _():
         with Conn(daemon.port) as conn:
             conn.send(preamble(wire.LANE_TLS, 0, name) + bytes(200))
             daemon.wait_for_log(r"session 1: a lane \(0\) is refused: the client does not speak TLS")
-        # In clear it is no lane of this address.
+        # This address does not accept a lane in clear.
         with Conn(daemon.port) as conn:
             conn.send(preamble(wire.LANE, 0, ticket))
             daemon.wait_for_log(REFUSED + "this address requires TLS")
@@ -400,7 +400,7 @@ def _():
         os.kill(daemon.pid, signal.SIGHUP)
         daemon.wait_for_log("reload failed, nothing changed: key .*elsewhere.key cannot be used: key values mismatch")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
-        # A client's, which no client would take; one that says nothing of its use they take.
+        # Clients would refuse a client's certificate as the daemon's, and accept one without a stated use.
         for name, words in (("alice", "reload failed, nothing changed: certificate .*elsewhere.pem is not valid for servers"),
                             ("any", "the certificate is active")):
             before = len(re.findall(words, daemon.log()))

@@ -65,7 +65,7 @@ call("cuCtxSynchronize")
 """
 
 
-@case("without REMOTE_GPU, or with a name that is misspelt, one line says so, and GPUPOOL_LOG=quiet silences it")
+@case("without REMOTE_GPU, or with a misspelt name, one line reports it, and GPUPOOL_LOG=quiet suppresses the line")
 def _():
     if os.path.exists("/dev/nvidiactl"):
         raise Skip("this machine has a driver")
@@ -78,7 +78,7 @@ def _():
     run("vectoradd", env={"GPUPOOL_LOG": "quiet"}).expect(status=1, err="")
 
 
-@case("a call that is not carried to the pool is told of, once, by the name that the program calls")
+@case("a call that is not remoted is reported once, by the name that the program calls")
 def _():
     script = ("import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\ncuda.cuInit(0)\nhandle = ctypes.c_uint64()\n"
               "for _ in range(3):\n    print(cuda.cuMulticastCreate(ctypes.byref(handle), None))\n")
@@ -137,7 +137,7 @@ for _ in range(2):
 """
 
 
-@case("what is not carried of a call that works otherwise is told of, once, with what to do instead")
+@case("an unsupported variant of a supported call is reported once, with an alternative")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2"}) as daemon:
         for log, lines in (("", 2), ("quiet", 0)):
@@ -164,7 +164,7 @@ print(result, made > 1000000, add(to, graph, None, none))
 """
 
 
-@case("a program with too many nodes of graphs is told that, beside the driver's code for too little memory")
+@case("a program with too many graph nodes gets a message, in addition to the driver's code for out of memory")
 def _():
     with Daemon() as daemon:
         result = Program("python3", ("-c", MANY_NODES), daemon.address, path=sys.executable).finish().expect(out="2 True 2\n")
@@ -199,7 +199,7 @@ def _():
             daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status, err="")
 
 
-@case("a daemon that stops says so to its programs; of one that dies the connection tells")
+@case("a daemon that stops notifies its programs; one that dies is noticed by its connections")
 def _():
     with Daemon() as daemon:
         program = daemon.start("sleeper", "-endless")
@@ -231,7 +231,7 @@ def _():
                               result.err, re.M), str(result))
 
 
-@case("a program that was suspended for too long is told that this was the reason")
+@case("a program that was suspended for too long gets that as the reason")
 def _():
     with Daemon(env={"GPUPOOL_TIMEOUT": "1"}) as daemon:
         # One connection, so that it is in the middle of a message nearly always.
@@ -255,7 +255,7 @@ def _():
             r"for at most its GPUPOOL_TIMEOUT\n", result.err), str(result))
 
 
-@case("where the pool's authority is not known, the line names the two variables that tell it")
+@case("if the pool's authority is unknown, the line names the two variables that set it")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         result = daemon.run("vectoradd", env={}).expect(status=1)
@@ -264,7 +264,7 @@ def _():
                              result.err), str(result))
 
 
-@case("the authority behind a client's certificate is the pool's, and need not be named")
+@case("the authority that follows a client's certificate is the pool's, and need not be named")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         ctl("cert", "init", "127.0.0.1", "-D", folder)

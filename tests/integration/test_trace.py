@@ -12,7 +12,7 @@ import tempfile
 from harness import Daemon, Program, case, main, read_file, require, run, wait_until
 from stats import ASKED, read_stats
 
-# A time is told to a nanosecond.
+# Times are rounded to a nanosecond.
 ROUNDING = 0.0015
 
 
@@ -34,7 +34,7 @@ class Folder:
 
 
 class Trace:
-    """What a file has, by kind."""
+    """The events of a file, by kind."""
 
     def __init__(self, path, whole=True):
         text = read_file(path)
@@ -61,8 +61,8 @@ class Trace:
         return max((event["ts"], event["args"]["bytes"]) for event in self.counts[name])[1]
 
     def check_gpu(self):
-        """Each GPU interval lies in the program's life, give or take what the clocks may be off, and behind the one
-        before it on its stream."""
+        """Each GPU interval is within the program's life, up to the error of the clocks, and after the previous
+        one of its stream."""
         error = collections.defaultdict(float)
         for event in self.counts["clock error"]:
             error[event["pid"]] = max(error[event["pid"]], event["args"]["ns"] / 1000)
@@ -78,13 +78,13 @@ class Trace:
 
 def check_waits(trace, stats):
     waits = {name.removeprefix("wait: "): count for name, count in trace.named("wait").items()}
-    require(waits == stats.causes, f"waits {waits}, but the statistics say {stats.causes}")
+    require(waits == stats.causes, f"waits {waits}, but the statistics have {stats.causes}")
 
 
 def check_bytes(trace, result):
     sent, received = re.search(r"sent ([\d.]+) MiB, received ([\d.]+) MiB", result.err).groups()
     for name, told in ("sent", sent), ("received", received):
-        require(f"{trace.last(name) / 2**20:.1f}" == told, f"{name}: {trace.last(name)} bytes, but the statistics say {told} MiB")
+        require(f"{trace.last(name) / 2**20:.1f}" == told, f"{name}: {trace.last(name)} bytes, but the statistics have {told} MiB")
 
 
 @case("calls, waits, bytes, kernels and copies of a program are in its trace")
@@ -160,7 +160,7 @@ def _():
     with Daemon() as daemon, Folder() as folder:
         program = daemon.start("sleeper", "-rest=60000", env={"GPUPOOL_TRACE": folder.file()})
         program.wait_for_output("running")
-        wait_until("what is done is in the file", lambda: all(part in read_file(folder.file()) for part in ("cuLaunchKernel", '"fill"')), 60)
+        wait_until("the completed calls are in the file", lambda: all(part in read_file(folder.file()) for part in ("cuLaunchKernel", '"fill"')), 60)
         program.kill()
         trace = Trace(folder.file(), whole=False)
         require(trace.named("call")["cuLaunchKernel"] == 1, f"calls: {trace.named('call')}")

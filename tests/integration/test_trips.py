@@ -85,18 +85,18 @@ def _():
             loop(daemon, what)
 
 
-@case("what the program has linked before is linked again without waiting")
+@case("a repeated link of the same code does not wait")
 def _():
     with Daemon() as daemon:
         loop(daemon, "links")
-        # Of another second input, that and what comes of it; the daemon is told of the first one with it.
+        # With another second input: that input and the result; the first input is announced to the daemon with it.
         run = [read_stats(daemon.run("loops", "relinks", count, path=LOOPS, env=ASKED)).causes for count in ("1", "20")]
         found = [(stats["gpLinkAdd"], stats["gpLinkComplete"], stats.get("gpLinkCreate", 0)) for stats in run]
-        # The first input once, the second one 20 times, and what is no code 5 times.
+        # The first input once, the second one 20 times, and invalid code 5 times.
         require(found == [(3, 1, 0), (26, 20, 0)], f"{found}")
 
 
-@case("code is loaded again behind host functions, by several threads, and when more was unloaded than is remembered")
+@case("code is loaded again after host functions, by several threads, and after more unloads than the cache stores")
 def _():
     with Daemon() as daemon:
         calls = read_stats(daemon.run("loops", "rotation", "400", path=LOOPS, env=ASKED)).calls
@@ -106,7 +106,7 @@ def _():
 
 
 def many_kernels(count):
-    """PTX with so many kernels, of which a daemon tells much."""
+    """PTX with count kernels, whose descriptions by the daemon are long."""
     kernels = (f".visible .entry {'a_long_name_' * 8}{i}(.param .u64 where, .param .u32 {'k' * 20})\n{{\n ret;\n}}\n" for i in range(count))
     return ".version 7.0\n.target sm_70\n.address_size 64\n" + "".join(kernels)
 
@@ -134,13 +134,13 @@ def _():
             require(stats.calls.get("gpArrayMake", 0) > 2 and "gpArrayCreate" not in stats.causes, f"{program}: {stats}")
 
 
-@case("what fits on a multiprocessor is asked once")
+@case("the occupancy of a multiprocessor is queried once")
 def _():
     with Daemon() as daemon:
         before, many = trips(daemon, "vectoradd")[0], trips(daemon, "occupancy")[0]
         # Seven block sizes, all at once, shared memory, clusters of 3 to 32 blocks, and what the
         # two programs have besides.
-        require(many <= before + 10, f"{many} round trips, {before} without questions")
+        require(many <= before + 10, f"{many} round trips, {before} without queries")
 
 
 @case("a program's first kernel is on its way after three round trips")
@@ -162,7 +162,7 @@ def _():
         require(trips(daemon, "vectoradd")[1] <= 2, "more than two round trips before the first kernel")
 
 
-@case("what is remembered of a program is its tenant's")
+@case("the cached code of a program belongs to its tenant")
 def _():
     with Configured("[tenant one]\n\n[tenant two]\n") as daemon:
         first = loads(daemon, "vectoradd", more_env=as_tenant("one"))
@@ -234,14 +234,14 @@ def app_file(name):
     return read_bytes(os.path.join(os.environ["GP_APPS"], name))
 
 
-def ptx_of(name):
+def make_ptx(name):
     return (f".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry {name}()\n{{\n\tret;\n}}\n").encode()
 
 
-def fatbin_of(ptx):
+def make_fatbin(ptx):
     """One with this PTX in it, as nvcc writes them."""
     payload = ptx + bytes(8 - len(ptx) % 8)
-    # Its last 16 bytes, of which an offset in front tells, say where options for ptxas are: none.
+    # The last 16 bytes of the header, at an offset that a field before them contains, locate the options for ptxas: none.
     entry = struct.pack("<HHIQIIHHIIIQQQQQ", 1, 0x101, 80, len(payload), 0, 64, 0, 7, 70, 0, 0, 0x11, 0, 0, 72, 0) + payload
     return struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(entry)) + entry
 
@@ -251,7 +251,7 @@ def libraries(daemon, names):
     with tempfile.TemporaryDirectory(prefix="gpupool-libraries-") as folder:
         for name in names:
             with open(os.path.join(folder, name), "wb") as file:
-                file.write(fatbin_of(ptx_of(name)))
+                file.write(make_fatbin(make_ptx(name)))
         stats = read_stats(daemon.run("probe", "libraries", *[os.path.join(folder, name) for name in names], path=PROBE,
                                       env=ASKED))
         return stats.causes.get("gpImageLoad", 0), stats.calls.get("gpImageLoad", 0)
@@ -268,9 +268,9 @@ def _():
 
 @case("a library that cannot be loaded is refused when a kernel of it is wanted, and the others are not")
 def _():
-    contents = {"good": fatbin_of(ptx_of("good")), "bad": fatbin_of(b".version 7.0\n.target sm_70\n.address_size 64\nhello\n"),
-                "large": fatbin_of(ptx_of("large") + b"//" + bytes(range(33, 127)) * 5000 + b"\n"),
-                "better": fatbin_of(ptx_of("better"))}
+    contents = {"good": make_fatbin(make_ptx("good")), "bad": make_fatbin(b".version 7.0\n.target sm_70\n.address_size 64\nhello\n"),
+                "large": make_fatbin(make_ptx("large") + b"//" + bytes(range(33, 127)) * 5000 + b"\n"),
+                "better": make_fatbin(make_ptx("better"))}
     with Daemon() as daemon, tempfile.TemporaryDirectory(prefix="gpupool-libraries-") as folder:
         for name, data in contents.items():
             with open(os.path.join(folder, name), "wb") as file:
@@ -279,7 +279,7 @@ def _():
             result = daemon.run("probe", "libraries", *[os.path.join(folder, name) for name in contents], path=PROBE)
             result.expect()
             found = dict(re.findall(r"^(\w+): (.*)$", result.out, re.M))
-            # NVIDIA's driver says of such PTX that it has no kernels.
+            # NVIDIA's driver reports no kernels for such PTX.
             require(re.match(r"0 kernels \((?:200|218)\)$" if SOFTWARE else r"0 kernels \((?:0|200|218)\)$", found["bad"]), f"{result}")
             require({found[name] for name in ("good", "large", "better")} == {"1 kernels (0)"}, f"{result}")
 
@@ -312,7 +312,7 @@ def _():
     for i in range(60):
         data = bytearray(fatbin)
         for _ in range(chance.choice((1, 1, 4, 50))):
-            # The size in the header (bytes 8 to 15) says how much is read: the program's own affair.
+            # The size in the header (bytes 8 to 15) determines the bytes that are read from the program's own memory.
             at = chance.randrange(16, len(data) if i % 2 else min(len(data), 200))
             data[at] = chance.randrange(256)
         images[f"changed{i}"] = bytes(data)
@@ -326,7 +326,7 @@ def _():
         daemon.check_works()
 
 
-def entries_of(fatbin):
+def list_entries(fatbin):
     at = 16
     while at < len(fatbin):
         header, payload = struct.unpack_from("<IQ", fatbin, at + 4)
@@ -334,11 +334,11 @@ def entries_of(fatbin):
         at += header + payload
 
 
-@case("whatever a word of an entry's header says, it is loaded or refused, and the daemon goes on")
+@case("an entry with any value in a word of its header is loaded or refused, and the daemon continues")
 def _():
-    images = {"whole": fatbin_of(ptx_of("plain"))}
-    for name, fatbin in (("nvcc", app_file("saxpy.fatbin")), ("plain", fatbin_of(ptx_of("plain")))):
-        for begin, header in entries_of(fatbin):
+    images = {"whole": make_fatbin(make_ptx("plain"))}
+    for name, fatbin in (("nvcc", app_file("saxpy.fatbin")), ("plain", make_fatbin(make_ptx("plain")))):
+        for begin, header in list_entries(fatbin):
             for word in range(0, header, 4):
                 for value in (0, 1, header - 8, header, 0x7ffffff8, 0xffffffff):
                     data = bytearray(fatbin)
@@ -347,41 +347,41 @@ def _():
     with Daemon() as daemon:
         workers = daemon.workers()
         found = load(daemon, images)
-        # Where its options are is not said: the driver would follow what stands in the place of that.
+        # Refused: the offset of the options is missing, and the driver would use the bytes in its place.
         require(found["plain_16_20_0"][1] == 200, f"{found['plain_16_20_0']}")
         require(found["whole"][1] == 0, f"{found['whole']}")
         require(daemon.workers() == workers, "the worker was lost")
         daemon.check_works()
 
 
-def sections_of(elf):
+def list_sections(elf):
     """where the header of each section is, but for the first"""
     table, = struct.unpack_from("<Q", elf, 40)
     size, count = struct.unpack_from("<HH", elf, 58)
     return range(table + size, table + size * count, size)
 
 
-@case("whatever a word of a cubin's table of sections says, it is loaded or refused, and the daemon goes on")
+@case("a cubin with any value in a word of its section table is loaded or refused, and the daemon continues")
 def _():
     fatbin = read_bytes(os.environ["GP_SASS"])
-    (begin, header), = entries_of(fatbin)
+    (begin, header), = list_entries(fatbin)
     cubin = fatbin[begin + header:]
-    # Of a cubin by itself, places and sizes say how much is read: the program's own affair.
+    # Of a bare cubin, offsets and sizes determine the bytes that are read from the program's own memory.
     parts = (("fatbin", fatbin, begin + header, range(0, 64, 4)), ("cubin", cubin, 0, (0, *range(8, 24, 4), *range(40, 64, 4))))
     images = {}
     for name, whole, start, words in parts:
         images[name] = whole
-        for section in sections_of(cubin):
+        for section in list_sections(cubin):
             for word in words:
                 for value in (0, 0x7ffffff8, 0xffffffff):
                     data = bytearray(whole)
                     struct.pack_into("<I", data, start + section + word, value)
                     images[f"{name}_{section}_{word}_{value}"] = bytes(data)
-    strings = sections_of(cubin)[0]
+    strings = list_sections(cubin)[0]
     with Daemon() as daemon:
         workers = daemon.workers()
         found = load(daemon, images)
-        # Names of sections are said to be beyond the bytes. A GPU may be none that it is for.
+        # The section names are outside of the bytes. The code may be for another GPU.
         require(found[f"fatbin_{strings}_28_{0xffffffff}"][1] in (200, 209), f"{found[f'fatbin_{strings}_28_{0xffffffff}']}")
         require({number for _, number in found.values()} <= {0, 1, 2, 200, 209, 218, 220, 222, 301, 801}, f"{found}")
         require(daemon.workers() == workers, "the worker was lost")

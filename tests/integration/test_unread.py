@@ -82,7 +82,7 @@ def others_come_in(port):
 
 
 def unread_welcome(daemon, port, connect):
-    """It waits in the system's memory, and whoever reads it late gets all of it."""
+    """The unread Welcome waits in the socket's buffer, and a late reader gets all of it."""
     remember_images(port)
     held = [connect() for _ in range(4)]
     try:
@@ -97,7 +97,7 @@ def unread_welcome(daemon, port, connect):
     daemon.check_works()
 
 
-@case("clients that do not read their Welcome keep nobody else waiting, and may read it later")
+@case("clients that do not read their Welcome delay no other client, and may read it later")
 def _():
     with Daemon() as daemon:
         unread_welcome(daemon, daemon.port, lambda: open_slow(daemon.port))
@@ -148,14 +148,14 @@ def _():
                 daemon.check_works()
                 text = b""
 
-                def is_told():
+                def is_reported():
                     nonlocal text
                     Conn(daemon.port).close()
                     while select.select([reader], [], [], 0)[0]:
                         text += os.read(reader, 1 << 16)
                     return b" lines dropped: the reader did not keep up" in text
 
-                wait_until("the log has the number of missing lines", is_told, 60)
+                wait_until("the log has the number of missing lines", is_reported, 60)
                 require(b"\n" in text and all(b"gpupoold[" in line for line in text.splitlines()), f"broken lines: {text}")
         finally:
             os.close(reader)

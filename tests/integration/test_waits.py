@@ -8,7 +8,7 @@ from stats import ASKED, read_stats
 
 STEPS = os.environ["GP_STEPS"]
 
-# (what a step waits for, how often); steps.c says what a step is.
+# The calls that a step waits for, with their number; steps.c describes the steps.
 READS = {
     "train": {"gpCopyOut": 1},
     "mapped": {"gpCopyOut": 1},
@@ -27,7 +27,7 @@ READS = {
 # Waits of 20 steps that depend on the machine's pace.
 CHANCE = 4
 
-# What a whole program waits for at most, the daemon's first one; the second one knows its code.
+# The maximum waits of a whole program, the daemon's first one; the second one has its code cached.
 # The first lane is connected while the daemon answers Hello, and anew where that takes long.
 BEGIN = {"connection": 2, "welcome": 1}
 PROGRAMS = {
@@ -46,7 +46,7 @@ def causes(daemon, name, *args, env=None, **more):
 
 
 def excess(causes, allowed):
-    """What there is more of."""
+    """The causes that exceed the allowed number."""
     return {name: count for name, count in causes.items() if count > allowed.get(name, 0)}
 
 
@@ -62,7 +62,7 @@ for kind in READS:
         require(not too_much, f"20 steps more wait too often for {too_much}: {few}, {many}")
 
 
-# What 20 of these wait for in all, at most: what the daemon has to grant, to look at or to say once.
+# The maximum waits of 20 of these in all: for requests that the daemon must grant, check or answer once.
 MADE = {
     "sizes": {"gpMemoryGrant": 1},
     "physical": {"gpMemoryGrant": 1, "gpAddressReserve": 1},

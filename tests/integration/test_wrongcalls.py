@@ -2,7 +2,7 @@
 """test_wrongcalls.py PART PARTS: every function of the driver API, called wrongly in every way that wrongcalls.cc knows,
 answers what NVIDIA's driver answers (tests/apps/expected/wrongcalls.txt), and what is called next works.
 
-Where it does not, wrongcalls_differences.txt says so and why.  A line there that is not so any more fails, too.
+wrongcalls_differences.txt lists the differences with their reasons.  A line there that does not apply any more fails, too.
 """
 import os
 import re
@@ -22,7 +22,7 @@ TABLE = os.path.join(os.environ["GP_APPS"], "wrongcalls_table.h")
 NAMES = re.findall(r'"(cu\w+)"', read_file(TABLE))[PART::PARTS]
 EXPECTED = read(read_file(os.path.join(APPS, "expected", "wrongcalls.txt")).splitlines())
 REASONS = os.path.join(HERE, "wrongcalls_differences.txt")
-# The context, or a capture, is in the way of what is called next, and that says so.
+# The next call fails with one of these because of the state of the context, or of a capture.
 IN_THE_WAY = {"CONTEXT_IS_DESTROYED", "INVALID_CONTEXT", "STREAM_CAPTURE_UNSUPPORTED"}
 DEVICE = "software device: "
 DIFFERENCES_MAX = 15
@@ -53,7 +53,7 @@ def call_all(daemon):
 
 
 def check_each(answers):
-    """Whatever the driver says: no call ends the process, and what comes next works."""
+    """Independently of the driver's results: no call ends the process, and the next call works."""
     for (name, how), answer in answers.items():
         require(answer != ENDS and answer[0].isupper(), f"{name}, {how}: {answer}")
         if how == "then cuCtxSynchronize":
@@ -72,7 +72,7 @@ def check_against_driver(answers):
     gone = {call: answer for call, answer in listed.items() if differ.get(call) != answer}
     driver = {call: EXPECTED[call] for call in new}
     require(not new and not gone, "\n".join(
-        ["answers differ from the driver's:", *written(new), "where it says:", *written(driver),
+        ["answers differ from the driver's:", *written(new), "where it returns:", *written(driver),
          "listed, and not so any more:", *written(gone)]))
 
 

@@ -18,7 +18,7 @@ NOTE_DATA, NOTE_ERROR, NOTE_PRINT, NOTE_FUNCTION = 0xff01, 0xff02, 0xff03, 0xff0
 
 
 class Closed(Exception):
-    """The daemon has closed the connection; a text says where that was."""
+    """The daemon has closed the connection; the text describes the operation that found it."""
 
 
 # Protobuf, as far as control.proto needs it.
@@ -42,7 +42,7 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def take_varint(data, at):
+def parse_varint(data, at):
     value = shift = 0
     while True:
         byte = data[at]
@@ -57,12 +57,12 @@ def fields_of(data):
     """Field number -> list of values."""
     found, at = {}, 0
     while at < len(data):
-        key, at = take_varint(data, at)
+        key, at = parse_varint(data, at)
         kind = key & 7
         if kind == 0:
-            value, at = take_varint(data, at)
+            value, at = parse_varint(data, at)
         elif kind == 2:
-            size, at = take_varint(data, at)
+            size, at = parse_varint(data, at)
             value, at = data[at:at + size], at + size
         else:
             raise ValueError(f"wire type {kind}")
@@ -74,7 +74,7 @@ def varints(data):
     """Of a packed repeated field."""
     found, at = [], 0
     while at < len(data):
-        value, at = take_varint(data, at)
+        value, at = parse_varint(data, at)
         found.append(value)
     return found
 
@@ -182,7 +182,7 @@ def flat(kind, data):
 
 
 def take(connection, size):
-    """So many bytes of a socket, with or without TLS; Closed if it ends before."""
+    """Receives size bytes of a socket, with or without TLS; Closed if it ends before."""
     data = b""
     while len(data) < size:
         try:
@@ -267,7 +267,7 @@ class RingConn(Conn):
         except ConnectionResetError:
             files = []
         if not files:
-            return  # It is refused, which wait_closed() and is_over() tell.
+            return  # It is refused, which wait_closed() and is_over() report.
         self.file = files[0]
         if greeting != b"gpupool shm 1\0":
             raise Closed(f"instead of memory {greeting!r}")
@@ -283,7 +283,7 @@ class RingConn(Conn):
         self.words[(ring * self.WORDS + at) // 4] = value & 0xffffffff
 
     def wake(self):
-        """Whether or not somebody sleeps there."""
+        """Sends a wake-up, also if the peer does not sleep."""
         try:
             self.socket.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except BlockingIOError:
