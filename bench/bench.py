@@ -76,7 +76,7 @@ def measure(programs, sides, group, options, values, units):
                 units[name] = unit
 
 
-def rows_of(sides, values, units, waits):
+def make_rows(sides, values, units, waits):
     rows = []
     for side in sides:
         raw = side.limits()
@@ -86,19 +86,19 @@ def rows_of(sides, values, units, waits):
                 continue
             row = {'name': name, 'transport': side.transport, 'rtt_ms': round(side.measured_rtt, 4), 'rate_gbit': side.rate,
                    'unit': unit, 'native': native, 'remote': remote, 'ratio': remote / native if native else None,
-                   'limit': bench_rows.limit_of(name, native, raw, side.measured_rtt) if native else None}
+                   'limit': bench_rows.get_link_limit(name, native, raw, side.measured_rtt) if native else None}
             if (name, side) in waits:
                 row['waits'] = waits[name, side]
             rows.append(row)
     return rows
 
 
-def text_of(value):
+def format_cell(value):
     return '' if value is None else f'{value:.4g}' if isinstance(value, float) else str(value)
 
 
 def print_table(titles, lines):
-    lines = [titles, *([text_of(cell) for cell in line] for line in lines)]
+    lines = [titles, *([format_cell(cell) for cell in line] for line in lines)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
     for line in lines:
         print('  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
@@ -112,7 +112,7 @@ def keep(rows, path):
     os.replace(path + '.part', path)
 
 
-def take_turns(programs, sides, group, options, found):
+def run_turns(programs, sides, group, options, found):
     values, units, waits = found
     group.begin(programs, sides)
     try:
@@ -120,7 +120,7 @@ def take_turns(programs, sides, group, options, found):
             print(f'turn {turn + 1} of {options.turns}', file=sys.stderr, flush=True)
             measure(programs, sides, group, options, values, units)
             if options.json:
-                keep(rows_of(sides, values, units, waits), options.json)
+                keep(make_rows(sides, values, units, waits), options.json)
     finally:
         group.end()
     waits.update(group.waits(programs, sides))
@@ -150,8 +150,8 @@ def run(options):
                 for name in options.group:
                     for group in bench_rows.groups(name, set(options.row)):
                         print(f'{name}:', end=' ', file=sys.stderr, flush=True)
-                        take_turns(programs, sides, group, options, (values, units, waits))
-                rows = rows_of(sides, values, units, waits)
+                        run_turns(programs, sides, group, options, (values, units, waits))
+                rows = make_rows(sides, values, units, waits)
             finally:
                 for side in sides:
                     side.close()

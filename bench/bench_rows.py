@@ -119,7 +119,7 @@ class TorchGroup(Group):
             server.close()
 
     def waits(self, programs, sides):
-        return {(self.name, side): waits for side, waits in bench_torch.waits_of(programs, sides, self.name).items()}
+        return {(self.name, side): waits for side, waits in bench_torch.count_waits(programs, sides, self.name).items()}
 
 
 GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients, 'starts': starts}
@@ -134,7 +134,7 @@ def groups(name, only):
     return found + [TorchGroup(step) for step in bench_torch.READS if wants(only, step)]
 
 
-def limit_of(name, native, raw, rtt):
+def get_link_limit(name, native, raw, rtt):
     """What the link allows: the best that there could be; None where it says nothing."""
     if name in bench_torch.READS:
         return 1.05 * native + 1.1 * rtt * bench_torch.READS[name]

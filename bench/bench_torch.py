@@ -84,7 +84,7 @@ def causes(programs, side, name, steps):
     return read_causes(run(command(name, steps), {**programs.environment(side), 'GPUPOOL_LOG': 'stats'})[2])
 
 
-def waits_of(programs, sides, name):
+def count_waits(programs, sides, name):
     """side -> cause -> round trips of one step: what twice as many steps have more. All run at once, as
     nothing is timed; a side that fails is left out."""
     with concurrent.futures.ThreadPoolExecutor(2 * len(sides)) as pool:

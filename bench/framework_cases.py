@@ -20,7 +20,7 @@ def show(*values):
     print(*(f'{value:.3g}' if isinstance(value, float) else value for value in values), flush=True)
 
 
-def seconds_of(step, count):
+def measure_seconds(step, count):
     import torch
     torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -92,7 +92,7 @@ def torch_graph_replay():
             tokens.fill_(i + 1)
             graph.replay()
             show(out.float().abs().mean().item())
-        print(f'replay {seconds_of(graph.replay, 200) * 1e3:.3f} ms', file=sys.stderr)
+        print(f'replay {measure_seconds(graph.replay, 200) * 1e3:.3f} ms', file=sys.stderr)
 
 
 @case

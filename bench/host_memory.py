@@ -52,7 +52,7 @@ class Figure:
                           'remote': self.remote, 'wanted': self.wanted, 'met': self.met()}), flush=True)
 
 
-def sides_of(programs, side):
+def get_environments(programs, side):
     """The environments of a native run, where there can be one, and of a remote one."""
     return [None if programs.driver else programs.environment(), programs.environment(side)]
 
@@ -61,7 +61,7 @@ def in_turns(programs, side, args, turns):
     """(native, remote) figures of hostmemory, medians; None for what natively is not measured."""
     seen = ([], [])
     for _ in range(turns):
-        for env, figures in zip(sides_of(programs, side), seen):
+        for env, figures in zip(get_environments(programs, side), seen):
             if env:
                 figures.append(read_figures(run([programs.need('hostmemory'), *map(str, args)], env)[1]))
     native, remote = seen
@@ -117,7 +117,7 @@ def beside_churn(programs, env, seconds, pause=()):
 def neighbour(programs, side, options):
     """How much longer a launch of a neighbour's takes, in the worst case of all."""
     seconds, more = 0.2 if options.small else 5, []
-    for env in sides_of(programs, side):
+    for env in get_environments(programs, side):
         if not env:
             more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_late')))
             continue

@@ -76,7 +76,7 @@ def time_of_token(seconds, count):
     return (seconds(2 * count) - seconds(count)) / count * 1000
 
 
-def time_of(step):
+def measure_time(step):
     begin = time.perf_counter()
     step()
     return (time.perf_counter() - begin) * 1000
@@ -85,7 +85,7 @@ def time_of(step):
 def median_step(step, count):
     for _ in range(WARM_UP):
         step()
-    return statistics.median(time_of(step) for _ in range(count))
+    return statistics.median(measure_time(step) for _ in range(count))
 
 
 def steps_in(step, seconds):
@@ -94,7 +94,7 @@ def steps_in(step, seconds):
         step()
     end, times = time.perf_counter() + seconds, []
     while len(times) < STEPS_MIN or (len(times) < STEPS_MAX and time.perf_counter() < end):
-        times.append(time_of(step))
+        times.append(measure_time(step))
     return times
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 
 
-def made_of(args):
+def find_inputs(args):
     """the files among the words, and the headers beside them"""
     for arg in args:
         if os.path.isfile(arg):
@@ -26,7 +26,7 @@ def main():
     at = words.index('-o')
     output = words[at + 1]
     built = os.path.join(other, output)
-    inputs = set(made_of(words[:at] + words[at + 2:]))
+    inputs = set(find_inputs(words[:at] + words[at + 2:]))
     if os.path.exists(built) and all(os.path.getmtime(path) <= os.path.getmtime(built) for path in inputs):
         # With its time: what is made of it is then no younger than it was there.
         shutil.copy2(built, output)

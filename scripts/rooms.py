@@ -44,12 +44,12 @@ class Rules:
         with open(path) as file:
             for number, line in enumerate(file, 1):
                 words = line.split('#')[0].split()
-                if words and not self.take(words, line):
+                if words and not self.add_rule(words, line):
                     sys.exit(f'{path}:{number}: "{words[0]}" is not understood here')
         for room in {*sum(self.uses.values(), []), *self.generated.values()} - self.uses.keys():
             sys.exit(f'{path}: there is no room "{room}"')
 
-    def take(self, words, line):
+    def add_rule(self, words, line):
         kind, rest = words[0], words[1:]
         if kind == 'room' and len(rest) >= 1:
             self.uses[rest[0].rstrip(':')] = rest[1:]

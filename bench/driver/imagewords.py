@@ -27,7 +27,7 @@ def words_of_elf(data, at):
     yield from range(at + table, min(at + table + size * count, len(data) - 3), 4)
 
 
-def words_of(data):
+def find_words(data):
     if data[:4] != struct.pack("<I", 0xba55ed50):
         yield from words_of_elf(data, 0)
         return
@@ -40,8 +40,8 @@ def words_of(data):
         at += header + payload
 
 
-def changes_of(data):
-    for word in words_of(data):
+def make_changes(data):
+    for word in find_words(data):
         for value in VALUES:
             if data[word:word + 4] != struct.pack("<I", value):
                 yield word, value
@@ -57,7 +57,7 @@ def load(path, first):
         data = file.read()
     # What is behind the image is as readable as it is in a worker.
     room = ctypes.create_string_buffer(len(data) + (1 << 20))
-    for number, (word, value) in enumerate(changes_of(data)):
+    for number, (word, value) in enumerate(make_changes(data)):
         if number < first:
             continue
         ctypes.memmove(room, data, len(data))
@@ -73,7 +73,7 @@ def load(path, first):
 
 def probe(path):
     with open(path, "rb") as file:
-        changes = list(changes_of(file.read()))
+        changes = list(make_changes(file.read()))
     next_one, ended = 0, 0
     while next_one < len(changes):
         child = subprocess.Popen([sys.executable, __file__, "--load", path, str(next_one)], stdout=subprocess.PIPE)

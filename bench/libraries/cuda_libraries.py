@@ -39,7 +39,7 @@ def total(values):
     return float(f'{math.fsum(map(abs, values)):.4g}')
 
 
-def version_of(path):
+def parse_version(path):
     return [int(part) for part in re.findall(r'\d+', path.rpartition('.so')[2])]
 
 
@@ -56,9 +56,9 @@ def folders():
 def find(name):
     """The path of the newest lib<name>.so.N in the first folder that has one; None."""
     for folder in folders():
-        found = [path for path in glob.glob(os.path.join(folder, f'lib{name}.so.*')) if version_of(path)]
+        found = [path for path in glob.glob(os.path.join(folder, f'lib{name}.so.*')) if parse_version(path)]
         if found:
-            return max(found, key=version_of)
+            return max(found, key=parse_version)
     return None
 
 

@@ -80,7 +80,7 @@ class Bench:
                 (CALLS, calls),
                 (['ib_write_lat'], perftest('ib_write_lat', '-s', '64', '-n', str(TRIPS)))]
 
-    def take(self, names, result):
+    def add_result(self, names, result):
         status, out, err, _ = result
         if names[0].startswith('ib_'):
             # Average bandwidth; typical latency of one way.
@@ -140,7 +140,7 @@ def main():
     if started[0]:
         print(f'no daemon: {started[1]}{started[2]}')
     for (names, _), result in zip(plan, results):
-        bench.take(names, result)
+        bench.add_result(names, result)
     missing = [name for name, values in bench.seen.items() if not values]
     if missing:
         print(f'no figures of {", ".join(missing)}')

@@ -20,7 +20,7 @@ class Bench:
         self.folder, self.work, self.driver, self.seconds = os.path.abspath(folder), work, driver, seconds
         self.client = os.path.dirname(self.find('libcuda.so.1'))
 
-    def look(self, name):
+    def find_optional(self, name):
         for sub in FOLDERS:
             path = os.path.join(self.folder, sub, name)
             if os.path.exists(path):
@@ -28,7 +28,7 @@ class Bench:
         return None
 
     def find(self, name):
-        return self.look(name) or sys.exit(f'{name} is not in {self.folder}')
+        return self.find_optional(name) or sys.exit(f'{name} is not in {self.folder}')
 
     def environment(self, remote=None, env=None):
         full = {k: v for k, v in os.environ.items() if not k.startswith(('CUDA_MPS', 'REMOTE_GPU', 'GPUPOOL'))}

@@ -31,7 +31,7 @@ def virtual_machine(bench, report):
     names = [name for name in native_vs_remote.APPS if name not in native_vs_remote.LAST] + native_vs_remote.LAST
     programs = [(name, '-compare', '-numbodies=1024') for name in ('nbody', 'nbody-shared')]
     programs += [(variant,) for name in names for variant in (name, name + '-shared')]
-    programs = [program for program in programs if bench.look(program[0])]
+    programs = [program for program in programs if bench.find_optional(program[0])]
     with bench.pool() as pool:
         remote = bench.environment(pool.address.replace('127.0.0.1', vm.HOST))
         env = {name: remote[name] for name in ('LD_LIBRARY_PATH', 'REMOTE_GPU')}

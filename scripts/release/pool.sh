@@ -2,8 +2,8 @@
 # The step of scripts/check_release.sh, which reads this file, that does what docs/install.md says: a pool from
 # nothing, on two machines that have nothing.
 
-# commands_of HEADING: the lines of the first example below it in docs/install.md.
-commands_of() {
+# print_commands HEADING: the lines of the first example below it in docs/install.md.
+print_commands() {
 	awk -v heading="## $1" '$0 == heading { below = 1 }
 		below && /^    / { print substr($0, 5); found = 1 }
 		found && !/^    / { exit }' docs/install.md
@@ -19,7 +19,7 @@ follow() {
 		apt\ *) fetching "$1" "$command" ;;
 		*) on "$1" "$command" ;;
 		esac || fail "$1: $command: status $?"
-	done < <(commands_of "$2")
+	done < <(print_commands "$2")
 }
 
 # Two machines with a cable between them; gpunode has a driver, which is the software device, and laptop
