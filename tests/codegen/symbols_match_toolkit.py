@@ -60,7 +60,7 @@ def self_consistency(entries):
             yield f"{exported} is no name of base {base} and class '{suffix}'"
 
 
-def versions_of(typedefs):
+def group_versions(typedefs):
     groups = collections.defaultdict(set)
     for match in TYPE.finditer(typedefs):
         if match[1] not in OF_OTHER_SYSTEMS:
@@ -114,8 +114,8 @@ def main():
     if same_cuda and typedefs.exists():
         compared = True
         headers = [typedefs.parent / name for name in GRAPHICS]
-        graphics = versions_of("".join(header.read_text() for header in headers if header.exists()))
-        versions = with_profiler({**versions_of(typedefs.read_text()), **graphics})
+        graphics = group_versions("".join(header.read_text() for header in headers if header.exists()))
+        versions = with_profiler({**group_versions(typedefs.read_text()), **graphics})
         theirs = {(*group, version) for group in versions for version in versions[group]}
         complaints += differences("versions", {e[1:] for e in entries}, theirs)
         if stub.exists():

@@ -34,7 +34,7 @@ def add(daemon, name, folder):
         if not os.path.exists(os.path.join(folder, "bin", "nvcc")):
             raise Skip(f"no CUDA {version}: scripts/old_toolkit.sh {version} fetches it")
         result = daemon().run(name, path=build(name, folder)).expect(err="")
-        wanted = runtimes.expected(name, runtimes.version_of(folder))
+        wanted = runtimes.expected(name, runtimes.parse_version(folder))
         require(runtimes.normal(result.out) == wanted, f"expected\n{wanted}but {result}")
         daemon().settle()
 

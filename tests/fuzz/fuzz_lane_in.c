@@ -19,7 +19,7 @@
 #define LANES 3
 #define COPIES 2
 #define COPY_SIZE (GP_CHUNK_MAX + 5000)
-#define PATIENCE_MS 10000
+#define TIMEOUT_MS 10000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,17 +37,17 @@ check(bool holds)
 }
 
 static unsigned int
-take(struct input *input)
+pop_byte(struct input *input)
 {
 	return input->next < input->end ? *input->next++ : 0;
 }
 
 static uint64_t
-take_number(struct input *input)
+pop_number(struct input *input)
 {
-	unsigned int code = take(input);
+	unsigned int code = pop_byte(input);
 
-	return code == 0xff ? ~(uint64_t)0 - take(input) : code < 64 ? code : code * 5000ull;
+	return code == 0xff ? ~(uint64_t)0 - pop_byte(input) : code < 64 ? code : code * 5000ull;
 }
 
 static void
@@ -64,26 +64,26 @@ give(struct gp_conn *conn, const void *bytes, size_t size, size_t bulk_size)
 static void
 give_chunk(struct gp_conn *conn, struct input *input, const struct gpc_lane_in *in)
 {
-	unsigned int how = take(input);
-	struct gp_chunk chunk = { .copy = in[how & 1].copy, .offset = take_number(input) };
+	unsigned int how = pop_byte(input);
+	struct gp_chunk chunk = { .copy = in[how & 1].copy, .offset = pop_number(input) };
 	uint8_t header[GP_CHUNK_SIZE];
 
 	if (how & 2)
-		chunk.copy += take(input);
+		chunk.copy += pop_byte(input);
 	gp_chunk_encode(&chunk, header);
 	if (how & 4)
-		header[4] = (uint8_t)take(input);
-	give(conn, header, sizeof(header), take_number(input) % (GP_CHUNK_MAX + 1));
+		header[4] = (uint8_t)pop_byte(input);
+	give(conn, header, sizeof(header), pop_number(input) % (GP_CHUNK_MAX + 1));
 }
 
 static void
 give_bytes(struct gp_conn *conn, struct input *input, size_t bulk_max)
 {
-	size_t size = take(input), left = (size_t)(input->end - input->next);
+	size_t size = pop_byte(input), left = (size_t)(input->end - input->next);
 
 	if (size > left)
 		size = left;
-	give(conn, input->next, size, take_number(input) % bulk_max);
+	give(conn, input->next, size, pop_number(input) % bulk_max);
 	input->next += size < (size_t)(input->end - input->next)
 			       ? size
 			       : (size_t)(input->end - input->next);
@@ -100,8 +100,8 @@ open_lanes(struct gpc_session *session, struct gp_conn **far)
 	for (int i = 1; i < LANES; i++) {
 		uint8_t preamble[GP_PREAMBLE_SIZE];
 
-		check(gp_accept(listener, PATIENCE_MS, &far[i]) == 0);
-		check(gp_conn_recv_preamble(far[i], preamble, sizeof(preamble), PATIENCE_MS) == 0);
+		check(gp_accept(listener, TIMEOUT_MS, &far[i]) == 0);
+		check(gp_conn_recv_preamble(far[i], preamble, sizeof(preamble), TIMEOUT_MS) == 0);
 	}
 }
 
@@ -145,7 +145,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		gpc_lanes_expect(session, &in[i]);
 	}
 	for (int i = 0; i < 64 && input.next < input.end; i++) {
-		unsigned int what = take(&input);
+		unsigned int what = pop_byte(&input);
 		struct gp_conn *conn = far[what >> 4 & 1 ? 2 : 1];
 
 		if (what % 8 == 0)

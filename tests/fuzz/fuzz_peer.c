@@ -23,7 +23,7 @@
 
 #define CONNECTIONS 4
 #define HANDSHAKES 64
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 /* Time limit for the supervisor to process what was sent. */
 #define PAUSE_MS 2
 
@@ -288,7 +288,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (connections[i] >= 0)
 			(void)shutdown(connections[i], SHUT_WR);
 	}
-	deadline = now_ms() + PATIENCE_MS;
+	deadline = now_ms() + TIMEOUT_MS;
 	while (admission.connection_list || admission.waiting ||
 	       !gpd_admission_is_empty(&admission)) {
 		check(now_ms() < deadline);

@@ -143,7 +143,7 @@ post_send(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 }
 
 static size_t
-take(uint8_t *to, size_t size)
+pop_bytes(uint8_t *to, size_t size)
 {
 	if (size > (size_t)(end - next))
 		size = (size_t)(end - next);
@@ -153,7 +153,7 @@ take(uint8_t *to, size_t size)
 }
 
 static unsigned int
-take_byte(void)
+pop_byte(void)
 {
 	return next < end ? *next++ : 0;
 }
@@ -179,8 +179,8 @@ deliver_segment(unsigned int type, size_t size, struct ibv_wc *wc)
 	uint8_t segment[GP_RDMA_SEGMENT] = { (uint8_t)type };
 	uint32_t length;
 
-	segment[2] = (uint8_t)(take_byte() % (GP_RDMA_CREDITS + 1));
-	size = take(segment + GP_RDMA_SEGMENT_HEADER, size);
+	segment[2] = (uint8_t)(pop_byte() % (GP_RDMA_CREDITS + 1));
+	size = pop_bytes(segment + GP_RDMA_SEGMENT_HEADER, size);
 	length = htole32((uint32_t)size);
 	memcpy(segment + 4, &length, sizeof(length));
 	return deliver(segment, GP_RDMA_SEGMENT_HEADER + size, wc);
@@ -190,23 +190,23 @@ deliver_segment(unsigned int type, size_t size, struct ibv_wc *wc)
 static int
 happen(struct ibv_wc *wc)
 {
-	unsigned int operation = take_byte(), size;
+	unsigned int operation = pop_byte(), size;
 	uint8_t segment[GP_RDMA_SEGMENT];
 
 	switch (operation % 8) {
 	case 0: /* no header of ours */
-		return deliver(segment, take(segment, take_byte() * 33), wc);
+		return deliver(segment, pop_bytes(segment, pop_byte() * 33), wc);
 	case 1: /* many bytes of the stream */
-		size = take_byte() * 32 % (GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER);
+		size = pop_byte() * 32 % (GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER);
 		return deliver_segment(GP_RDMA_BYTES, size, wc);
 	case 2: /* few */
-		return deliver_segment(GP_RDMA_BYTES, take_byte(), wc);
+		return deliver_segment(GP_RDMA_BYTES, pop_byte(), wc);
 	case 3:
 		return deliver_segment(GP_RDMA_OFFER, 16, wc);
 	case 4:
 		return deliver_segment(GP_RDMA_ROOM, 16, wc);
 	case 5:
-		return deliver_segment(operation >> 3, take_byte() % 32, wc);
+		return deliver_segment(operation >> 3, pop_byte() % 32, wc);
 	case 6:
 		return deliver_segment(operation & 8 ? GP_RDMA_TAKEN : GP_RDMA_FILLED, 0, wc);
 	default:
@@ -215,7 +215,7 @@ happen(struct ibv_wc *wc)
 		/* Of a receive; the device does nothing more. */
 		*wc = (struct ibv_wc){
 			.wr_id = (uint64_t)1 << 63,
-			.status = (enum ibv_wc_status)(1 + take_byte() % 22),
+			.status = (enum ibv_wc_status)(1 + pop_byte() % 22),
 		};
 		down = true;
 		return 1;
@@ -316,7 +316,7 @@ send_something(struct gp_conn *conn, unsigned int what)
 }
 
 static int
-take_bulk(struct gp_conn *conn, size_t size, unsigned int how)
+recv_bulk(struct gp_conn *conn, size_t size, unsigned int how)
 {
 	uint8_t *to = how & 2 ? bulk : malloc(BULK_MAX);
 	int r = 0;
@@ -363,7 +363,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			r = gp_conn_recv(conn, &message);
 		if (r == 0) {
 			check(message.size <= GP_CONN_MESSAGE_MAX);
-			r = take_bulk(conn, message.bulk_size, how);
+			r = recv_bulk(conn, message.bulk_size, how);
 		}
 	}
 	check(r == 0 || r == GP_E_EOF || r < 0);

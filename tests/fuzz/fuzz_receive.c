@@ -16,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int
-take_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
+recv_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
 {
 	uint8_t bytes[256];
 
@@ -51,7 +51,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gp_args_gpCopyOut copy_args = { .width = 8, .height = 1 };
 	struct gp_args_gpFence fence_args = { 0 };
 	int done = 0;
-	struct gpc_request info = { 0 }, copy = { .data = take_data };
+	struct gpc_request info = { 0 }, copy = { .data = recv_data };
 	struct gpc_request fence = { .done = count, .arg = &done };
 	struct gpc_session *session;
 	struct gp_conn *near, *far;

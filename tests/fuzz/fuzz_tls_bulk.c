@@ -116,7 +116,7 @@ send_wire(void *arg)
 }
 
 static int
-take_bulk(struct gp_conn *conn, size_t size, unsigned int how, uint8_t *to)
+recv_bulk(struct gp_conn *conn, size_t size, unsigned int how, uint8_t *to)
 {
 	int r = 0;
 
@@ -148,7 +148,7 @@ receive(struct gp_conn *conn, unsigned int how)
 		if (r == 0)
 			check(message.size <= GP_CONN_MESSAGE_MAX);
 		if (r == 0)
-			r = take_bulk(conn, message.bulk_size, how, to);
+			r = recv_bulk(conn, message.bulk_size, how, to);
 	} while (r == 0);
 	check(r == GP_E_EOF || r < 0);
 	check(r == GP_E_EOF || gp_conn_error(conn)[0]);

@@ -60,12 +60,12 @@ one() {
 	done
 	# Of this shell's own children: in a pipeline they would be another's.
 	times >"$out/run/$1.$2/times"
-	seconds_of "$out/run/$1.$2/times" >>"$out/spent/$1.$2"
+	print_seconds "$out/run/$1.$2/times" >>"$out/spent/$1.$2"
 	rm -rf "$out/run/$1.$2"
 }
 
-# seconds_of FILE: what times has written of children, user and system, in whole seconds.
-seconds_of() {
+# print_seconds FILE: what times has written of children, user and system, in whole seconds.
+print_seconds() {
 	sed -n '2s/[ms.]/ /gp' "$1" | {
 		read -r user_minutes user _ system_minutes system _
 		echo $((user_minutes * 60 + user + system_minutes * 60 + system))

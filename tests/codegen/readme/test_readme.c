@@ -513,7 +513,7 @@ UNIT_TEST_WITH(a_device_is_the_daemons, begin, end)
 	device.remote = 1;
 }
 
-UNIT_TEST_WITH(what_the_driver_lacks_is_not_supported, begin, end)
+UNIT_TEST_WITH(a_call_missing_in_the_driver_is_not_supported, begin, end)
 {
 	size_t width = 0;
 

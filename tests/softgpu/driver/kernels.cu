@@ -102,7 +102,7 @@ gather(volatile int *crowd, int rounds)
 }
 
 extern "C" __global__ void
-look(cudaTextureObject_t texture, float x, float y, float *out)
+fetch_texel(cudaTextureObject_t texture, float x, float y, float *out)
 {
 	*out = tex2D<float>(texture, x, y);
 }

@@ -12,7 +12,7 @@ attribute(CUdevice_attribute id)
 	return value;
 }
 
-UNIT_TEST(calls_before_init_say_so)
+UNIT_TEST(calls_before_init_fail)
 {
 	CUdevice device;
 	CUcontext ctx;
@@ -28,7 +28,7 @@ UNIT_TEST(calls_before_init_say_so)
 	check(cuInit(0));
 }
 
-UNIT_TEST(calls_without_a_context_say_so)
+UNIT_TEST(calls_without_a_context_fail)
 {
 	CUdeviceptr ptr;
 	CUcontext ctx;
