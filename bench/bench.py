@@ -7,9 +7,9 @@
   bench.py compare BEFORE AFTER     two files of results
   bench.py draw FILE FOLDER         latency.svg, bandwidth.svg and clients.svg
 
-FOLDER is a release build or what scripts/pack.sh packed. --rtt and --rate put bench/network before
+FOLDER is a release build or an unpacked archive of scripts/pack.sh. --rtt and --rate put bench/network before
 the daemon (0: not); they are for tcp alone. --small: few launches of many clients, and the link
-measured once, where it is the run that matters and not the figures. --driver: the software device, where figures say nothing
+measured once, for a test of the run and not of the figures. --driver: the software device, whose figures are not those
 of a GPU. A row of the file: {name, transport, rtt_ms, rate_gbit, unit, native, remote, ratio, limit},
 where ratio is remote by native and limit what the link alone allows; programs of PyTorch have waits,
 too: how many round trips a step makes for each cause. The file is written after each turn.
@@ -62,7 +62,7 @@ def make_sides(programs, daemon, options):
 
 
 def measure(programs, sides, group, options, values, units):
-    """One turn: natively, then over each side. What fails is said, and left out."""
+    """One turn: natively, then over each side. A figure that fails is reported and left out."""
     for side in [None, *sides]:
         for once in group.functions(programs, side, set(options.row)):
             try:
@@ -127,7 +127,7 @@ def run_turns(programs, sides, group, options, found):
 
 
 def check_json(path):
-    """What would show only after the first turn. A file that is there stays as it is until then."""
+    """Fails now rather than after the first turn if the file cannot be written. An existing file is unchanged until then."""
     try:
         with open(path + '.part', 'a', encoding='utf-8'):
             pass
@@ -175,7 +175,7 @@ def read_rows(path):
         for row in rows:
             missing = [name for name in COLUMNS if name not in row and name != 'rate_gbit']
             if missing:
-                sys.exit(f"bench: {path}: a row has no {', '.join(missing)}: it is no file of bench.py run --json")
+                sys.exit(f"bench: {path}: a row has no {', '.join(missing)}: it is not a file of bench.py run --json")
     except OSError as error:
         sys.exit(f'bench: {path}: {error.strerror}')
     except (ValueError, TypeError) as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The group clients of bench.py: the launches of many programs at once, and what sessions cost that do
-nothing. All programs are ready before the clock starts: what it takes to start them is another row."""
+"""The group clients of bench.py: the launches of many programs at once, and the cost of idle
+sessions. All programs are ready before the clock starts: the time to start them is another row."""
 import os
 import subprocess
 import time
@@ -20,7 +20,7 @@ IDLE_ROWS = ('idle_host_mib', 'idle_device_mib', 'idle_cpu', 'idle_client_cpu')
 
 
 class Crowd:
-    """So many programs, each ready when it has said so; they end with the with statement at the latest."""
+    """COUNT programs, each ready when it has printed its line; they end with the with statement at the latest."""
 
     def __init__(self, command, env, count):
         self.command = command
@@ -38,12 +38,12 @@ class Crowd:
         return [float(word) for word in line[1:]]
 
     def await_ready(self):
-        """What each has said with it."""
+        """Returns the line that each program has printed when it was ready."""
         self.said = [self.read(process) for process in self.processes]
         return self.said
 
     def go(self):
-        """What each says in the end."""
+        """Returns the last line of each program."""
         for process in self.processes:
             process.stdin.write('\n')
             process.stdin.flush()

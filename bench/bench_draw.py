@@ -37,7 +37,7 @@ class Chart:
         self.lines = []
 
     def add(self, name, points, native=()):
-        """What was measured, and dashed in the same colour what it is natively."""
+        """The remote figures and, dashed in the same colour, the native ones."""
         colour = COLOURS[len({colour for *_, colour in self.lines}) % len(COLOURS)]
         if points:
             self.lines.append((name, sorted(points), False, colour))

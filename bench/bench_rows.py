@@ -33,7 +33,7 @@ def local(programs, side, only):
 def nbody_time(text):
     found = re.search(r'total time for \d+ iterations: ([0-9.]+) ms', text)
     if not found:
-        raise Failed(f'nbody says {text!r}')
+        raise Failed(f'unexpected output of nbody: {text!r}')
     return float(found[1])
 
 
@@ -135,7 +135,7 @@ def groups(name, only):
 
 
 def get_link_limit(name, native, raw, rtt):
-    """What the link allows: the best that there could be; None where it says nothing."""
+    """The best figure that the link allows; None where the link sets no limit."""
     if name in bench_torch.READS:
         return 1.05 * native + 1.1 * rtt * bench_torch.READS[name]
     if name in ('launch_sync', 'dtoh_4b') and 'ping' in raw:

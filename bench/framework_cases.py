@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs of PyTorch, transformers, Triton, CuPy, JAX and Numba: framework_cases.py NAME runs one.
 
-What a case prints is the same in every run: sums are rounded. What differs from run to run, times
-first of all, goes to stderr.
+The output of a case is the same in every run: sums are rounded. Values that differ from run to run,
+such as times, go to stderr.
 """
 import os
 import sys

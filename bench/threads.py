@@ -4,7 +4,7 @@
 
   threads.py PID [SECONDS]
 
-Looks at each thread again and again for so long (2 s), and prints a line for each name of threads: how many
+Samples each thread for SECONDS (2 s), and prints a line for each name of threads: how many
 there are, processors that they keep busy, in the program and in the system, how often in a second they stop
 by themselves and are stopped, and in which share of the looks they run, sleep, or wait in which function of
 the kernel (where that may be seen). Needs no tool that a machine with a GPU may lack.
@@ -18,7 +18,7 @@ import bench_clients
 
 PAUSE = 0.002
 TICK = os.sysconf('SC_CLK_TCK')
-# What a thread has used until now.
+# A thread's processor time and switches until now.
 Used = collections.namedtuple('Used', 'user system stopped was_stopped')
 
 

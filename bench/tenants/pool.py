@@ -14,7 +14,7 @@ FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'bench/tenants', 'tests
 
 
 class Bench:
-    """What a build made, in its folders or in one flat one."""
+    """The programs of a build, in its folders or in one flat one."""
 
     def __init__(self, folder, work, driver=None, seconds=5.0):
         self.folder, self.work, self.driver, self.seconds = os.path.abspath(folder), work, driver, seconds
