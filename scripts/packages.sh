@@ -3,9 +3,9 @@
 # packages.sh OUTDIR [deb|rpm|tar|wheel|arm]...: builds the packages into OUTDIR, all kinds unless some
 # are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client; with
 # arm, which comes last, the client of those kinds for aarch64, too.
-# What the chosen kinds need is installed first. A first build takes 10 to 30 minutes on two cores; what is under
-# way is printed.
-# Which file is in which package is said by the install_tag of the build files.  The client is the
+# Installs the build dependencies of the chosen kinds first. A first build takes 10 to 30 minutes on two cores;
+# its progress is printed.
+# The install_tag of the build files assigns each file to a package.  The client is the
 # portable one (scripts/portable.sh).  Builds in build-packages.  PACKAGE_VERSION replaces the project's in
 # the packages' names, not in the programs.
 set -euo pipefail
@@ -42,7 +42,7 @@ run_logged() {
 	}
 }
 
-# list_packed BUILD: what is built there for packages: not the client, which is another one.
+# list_packed BUILD: the targets built there for packages, without the client, which has its own build.
 list_packed() {
 	meson introspect --install-plan "$1" | python3 -c 'import json, os, sys
 for file, how in json.load(sys.stdin)["targets"].items():
@@ -58,7 +58,7 @@ build_native() {
 	build_with_progress "$work/native" "$work/log" $(list_packed "$work/native")
 }
 
-# stage NAME: what is installed of one package.
+# stage NAME: installs the files of one package into its staging folder.
 stage() {
 	rm -rf "$work/stage/$1"
 	mkdir -p "$work/stage/$1"

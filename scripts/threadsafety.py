@@ -3,8 +3,8 @@
 """scripts/threadsafety.py BUILD [FOLDER...]: clang's -Wthread-safety over what has locks.
 
 Reads how the files of the folders (all that have locks, but softgpu/) are compiled from the build
-folder, and lets clang look at each, without compiling it. base/lock.h says what a function has to do
-with which lock; it is included first, so that every file's locks are known. Prints clang's errors.
+folder, and runs clang's analysis on each, without compiling it. base/lock.h has the annotations of functions
+and locks; it is included first, so that every file's locks are known. Prints clang's errors.
 """
 import concurrent.futures
 import json

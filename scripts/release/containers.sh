@@ -15,7 +15,7 @@ in_image() {
 		run --isolation chroot --volume "$work/pool:/etc/gpupool" --volume "$work/token:/run/secrets/token" "$container" "$@"
 }
 
-# print_entry IMAGE: what it starts, a word a line.
+# print_entry IMAGE: prints its command, a word a line.
 print_entry() {
 	images inspect --type image --format \
 		'{{range .OCIv1.Config.Entrypoint}}{{println .}}{{end}}{{range .OCIv1.Config.Cmd}}{{println .}}{{end}}' "$1" | sed '/^$/d'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The step of scripts/check_release.sh, which reads this file, that does what docs/install.md says: a pool from
-# nothing, on two machines that have nothing.
+# The step of scripts/check_release.sh, which reads this file, that follows docs/install.md: a pool from
+# nothing, on two clean machines.
 
 # print_commands HEADING: the lines of the first example below it in docs/install.md.
 print_commands() {
@@ -9,7 +9,7 @@ print_commands() {
 		found && !/^    / { exit }' docs/install.md
 }
 
-# follow NAME HEADING: does on this machine what the page says, and prints it.
+# follow NAME HEADING: runs the commands of the page on this machine, and prints them.
 follow() {
 	local command
 	while read -r command; do
@@ -37,7 +37,7 @@ two_machines() {
 		echo StrictHostKeyChecking accept-new >.ssh/config'
 	mkdir -p -m 700 "$work/gpunode/root/.ssh"
 	cp "$work/laptop/root/.ssh/id_ed25519.pub" "$work/gpunode/root/.ssh/authorized_keys"
-	# What people bring: the packages, and a program that was built elsewhere.
+	# The user's files: the packages, and a program that was built elsewhere.
 	cp "$out"/gpupool-server_*.deb "$out"/gpupool-tools_*.deb "$work/gpunode/root/"
 	cp "$out"/gpupool-client_*.deb "$work/laptop/root/"
 	programs bench/nbody/nbody
