@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stamps: cost and accuracy of measuring when a stream reaches a point, natively.
+ * Cost and accuracy of measuring when a stream reaches a point, natively.
  *
  *   stamps [COUNT [EVERY]]
  *       The step of the GPU's clock. The time that a single-thread kernel which writes that clock

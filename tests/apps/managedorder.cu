@@ -426,7 +426,7 @@ during_functions(enum use use, enum state state)
 
 	if (is_waiting(use) || use == AFTER_KERNEL)
 		return;
-	/* With a local GPU, copies to managed memory wait for the function, whatever its stream
+	/* With a local GPU, copies to managed memory wait for the function, on any stream
 	 * (H100, driver 580). */
 	if (is_local && !is_read)
 		return;

@@ -94,8 +94,8 @@ nothing(void *)
 {
 }
 
-/* Signal handler: ends the process with a status that tells the parent whether a call crashed or
- * timed out. */
+/* Signal handler: ends the process with a status from which the parent knows whether a call
+ * crashed or timed out. */
 static void
 fatal(int number)
 {

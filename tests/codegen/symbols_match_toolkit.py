@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""symbols.h says what the installed toolkit says.
+"""symbols.h matches the installed toolkit.
 
 usage: symbols_match_toolkit.py SYMBOLS_H CUDA_HOME
 
@@ -47,7 +47,7 @@ def described(path):
 
 
 def self_consistency(entries):
-    """What must hold whatever toolkit is installed."""
+    """Conditions that do not depend on the installed toolkit."""
     for what, count in collections.Counter(e[0] for e in entries).items():
         if count > 1:
             yield f"{what} is listed {count} times"
@@ -57,7 +57,7 @@ def self_consistency(entries):
     for exported, base, suffix, _ in entries:
         match = NAME.fullmatch(exported)
         if match[1] != base or (match[3] or "") != suffix:
-            yield f"{exported} is no name of base {base} and class '{suffix}'"
+            yield f"{exported} is not a name of base {base} and class '{suffix}'"
 
 
 def group_versions(typedefs):

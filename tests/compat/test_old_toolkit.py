@@ -9,7 +9,7 @@ import test_runtimes as runtimes
 
 from harness import Skip, case, main, require
 
-# What code for its newest GPUs runs on; here it comes as PTX.
+# The architecture of its newest GPUs, embedded as PTX.
 ARCHITECTURE = "-gencode=arch=compute_80,code=compute_80"
 # Programs on the driver API alone have no runtime.
 DRIVER = {"driverapi": [".cc", "-cudart=none", "-lcuda", "-I" + os.environ["GP_APPS"]]}

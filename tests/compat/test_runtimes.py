@@ -19,11 +19,11 @@ LIBRARIES = {
     "shared": ["libcudart.so.*"],
     "static": ["libcudart_static.a", "libculibos.a"],
 }
-# What a version's static runtime does not need.
+# Libraries that a version's static runtime does not need.
 BUILT_IN = {"13": ["libculibos.a"]}
 # A line in which devices may differ.
 VARYING = (r"^priorities 0 to -\d+$", "priorities 0 to -N")
-# (before which version, pattern, instead): what a runtime says in words of its own.
+# (before which version, pattern, instead): messages that differ between runtimes.
 OWN_WORDS = [
     ((13, 0), r"^((?:no|1025|64 x 32|65|65536) (?:blocks|threads).*): cudaErrorInvalidValue \(1\)$",
      r"\1: cudaErrorInvalidConfiguration (9)"),

@@ -146,7 +146,7 @@ CONTRACT_TEST(a_receive_that_times_out_before_a_message_loses_nothing)
 	assert_memory_equal(message.data, "late", 4);
 	assert_int_equal(job_join(&sender), 0);
 
-	/* What is there comes at once, and with 0 there is no end. */
+	/* A message that has arrived is returned at once, and 0 means no deadline. */
 	send_bytes(pair->client, "first", 5, NULL, 0);
 	expect_message(pair->server, "first", 5);
 	gp_conn_set_idle_timeout(pair->server, 0);
@@ -227,7 +227,7 @@ CONTRACT_TEST(a_peer_that_reads_nothing_is_given_up)
 		assert_string_equal(gp_conn_error(ends[i % 2]), NOTHING_TAKEN);
 		assert_int_equal(gp_conn_send(ends[i % 2], NULL, 0, NULL, 0), -ETIMEDOUT);
 		gp_conn_destroy(ends[i % 2]);
-		/* What it gets is what was sent, or the news of the end. */
+		/* It receives the sent bytes, or the end. */
 		while (gp_conn_recv(ends[1 - i % 2], &message) == 0)
 			;
 		gp_conn_destroy(ends[1 - i % 2]);

@@ -273,7 +273,7 @@ connect_with_preamble(struct job *job)
 {
 	char error[400];
 
-	return gp_connect(gp_listener_url((struct gp_listener *)job->conn), "who I am", 8, 5000,
+	return gp_connect(gp_listener_url((struct gp_listener *)job->conn), "identity", 8, 5000,
 			  &job->conn, error, sizeof(error));
 }
 
@@ -294,7 +294,7 @@ CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered)
 		send_bytes(connecting.conn, "first", 5, NULL, 0);
 
 	assert_int_equal(gp_conn_recv_preamble(server, bytes, 8, 5000), 0);
-	assert_memory_equal(bytes, "who I am", 8);
+	assert_memory_equal(bytes, "identity", 8);
 	assert_int_equal(gp_conn_send_preamble(server, "answer", 6), 0);
 	if (!fixture_is_tls())
 		send_bytes(server, "second", 6, NULL, 0);
@@ -454,7 +454,7 @@ CONTRACT_TEST(the_peer_on_this_machine_has_a_user)
 	assert_int_equal(server, getuid());
 }
 
-/* A file of one page that says which one it is. */
+/* A file of one page that contains its number. */
 static int
 numbered_file(int number)
 {
@@ -502,7 +502,7 @@ CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later)
 	if (passes)
 		expect_file(pair->client, 2);
 	assert_int_equal(gp_conn_recv_fd(pair->client), -ENOENT);
-	/* More than anybody takes are closed, with or without a message. */
+	/* Descriptors that are not received are closed, with or without a message. */
 	for (int i = 0; passes && i < 10; i++) {
 		assert_int_equal(gp_conn_pass_fd(pair->server, files[i]), 0);
 		send_bytes(pair->server, &i, sizeof(i), NULL, 0);

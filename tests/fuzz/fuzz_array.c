@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of an array, a box in it, and a part of it with tiles: what passes has sizes that
- * fit together. */
+/* The description of an array, a box in it, and a part of it with tiles: accepted inputs have
+ * consistent sizes. */
 #include "protocol/array_tiles.h"
 
 #include <stdlib.h>

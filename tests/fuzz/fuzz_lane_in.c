@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon sends over the data lanes of a client that waits for two copies.  Operations of a
- * byte and what belongs to it: chunks of either copy or of none, with places and sizes of the
- * input's, messages of the input's, and bytes.  At the end the lanes are closed, and whoever waits
- * must go on, with nothing written but what he waited for.
+ * Messages of a daemon over the data lanes of a client that waits for two copies.  Each operation
+ * is a byte with its operands: chunks of either copy or of none, with offsets and sizes of the
+ * input's, messages of the input's, and bytes.  At the end the lanes are closed, and each waiting
+ * thread must continue; only the memory of its copy may have been written.
  */
 #include "client/session/lane.h"
 #include "client/session/session_internal.h"
@@ -57,7 +57,7 @@ give(struct gp_conn *conn, const void *bytes, size_t size, size_t bulk_size)
 	struct iovec data = { (void *)bytes, size };
 	struct iovec bulk = { (void *)zeros, bulk_size };
 
-	/* Whoever has closed is not told any more. */
+	/* Fails if the peer has closed the connection. */
 	(void)!gp_conn_send(conn, &data, 1, &bulk, 1);
 }
 
@@ -150,7 +150,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (what % 8 == 0)
 			give_bytes(conn, &input, GP_CHUNK_MAX);
-		/* Nobody waits there, so little is read. */
+		/* No thread waits for this lane, so little is read. */
 		else if (what % 8 == 1)
 			give_bytes(far[0], &input, 1000);
 		else if (what == 0xfa)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies over the data lanes of a session: their records on lane 0, their chunks on lanes 1 and 2,
- * to a worker on the software device.  Operations of a byte and what belongs to it: records and
- * chunks whose numbers, places and sizes are the input's, records that are the input's as they
- * stand, and bytes on a lane.  The session has a context, a stream and memory.
+ * to a worker on the software device.  Each operation is a byte with its operands: records and
+ * chunks whose numbers, offsets and sizes are the input's, records taken unchanged from the
+ * input, and bytes on a lane.  The session has a context, a stream and memory.
  */
 #include "gp_calls.h"
 #include "protocol/frame.h"

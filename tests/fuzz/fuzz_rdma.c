@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer sends over RDMA, to a connection on a device that is none: its completions are the
- * input.  Segments come with right or wrong headers, requests are completed or fail; memory that a
- * request names must be registered, and so must what the client tells the server of.
+ * Messages of a peer over RDMA, to a connection on a fake device: its completions are the
+ * input.  Segments have right or wrong headers, requests are completed or fail; memory that a
+ * request names must be registered, and so must memory that the client reports to the server.
  *
- * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is taken.
- * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
+ * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is
+ * received. Then operations, each a byte with its operands; after the last one the connection is
+ * cut.
  */
 #include "tests/fake_rdma.h"
 #include "transport/rdma/registered_memory.h"
@@ -232,8 +233,8 @@ is_one_signalled(void)
 	return false;
 }
 
-/* Requests are done in order, those that nobody is told of with the next one that somebody is; a
- * device that is cut off tells of each that it was not done. */
+/* Requests complete in order, unsignaled ones with the next signaled one; a device that is cut off
+ * completes each with an error. */
 static int
 complete_sends(int room, struct ibv_wc *wc)
 {

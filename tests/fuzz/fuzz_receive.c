@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon sends to a client that waits for it.  The first byte is the size of the bulk tail,
- * the rest the records of one message; the calls under way have the numbers 1 (with fields in its
- * reply), 2 (with data notes) and 3 (nobody waits).  All of them must end, whatever comes.
+ * A message of a daemon to a client that waits for it.  The first byte is the size of the bulk
+ * tail, the rest the records of one message; the calls under way have the numbers 1 (with fields in
+ * its reply), 2 (with data notes) and 3 (without a waiter).  All of them must end, for every input.
  */
 #include "client/session/session.h"
 #include "gpc_calls.h"

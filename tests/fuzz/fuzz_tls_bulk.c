@@ -51,7 +51,7 @@ add_record(struct wire *wire, unsigned int type, const uint8_t *content, size_t 
 	wire->size += size + GP_TLS_RECORD_OVERHEAD;
 }
 
-/* The sender's keys change with the message that says so. */
+/* The sender's keys change with a KeyUpdate message. */
 static void
 follow(struct wire *wire, const uint8_t *content, size_t size)
 {
@@ -86,7 +86,7 @@ add(struct wire *wire, unsigned int type, const uint8_t *content, size_t size)
 		if (wire->size > before && size)
 			wire->bytes[before + content[0] % (wire->size - before)] ^= 1;
 		break;
-	case 5: /* A type of 0 is more padding: what counts is the content's last byte. */
+	case 5: /* A type of 0 is more padding: the type is the content's last byte. */
 		add_record(wire, 0, content, size);
 		break;
 	case 6:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The portable client (scripts/portable.sh), gpupool(1) too: what it needs and exports, and runs in roots that have a C
+"""The portable client (scripts/portable.sh), gpupool(1) too: its dependencies and exports, and runs in roots that have a C
 library and nothing else. GP_PORTABLE names its build folder; without it all is skipped. GP_PORTABLE_ARM
 names the one for aarch64, whose program qemu-user runs.
 
-The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line says
-so. That the libraries need no later one is read from them, too."""
+The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line reports
+it. That the libraries need no later one is read from them, too."""
 import atexit
 import functools
 import os
@@ -21,7 +21,7 @@ from harness import PATIENCE, Certificates, Daemon, Encrypted, Skip, case, main,
 
 GLIBC = (2, 27)
 DONE = re.compile(r"^[1-9]\d* devices, 65536 sums\n$")
-# What a distribution's C library brings.
+# The files of a distribution's C library.
 SYSTEM = re.compile(r"(libc\.so\.6|libdl\.so\.2|libm\.so\.6|libpthread\.so\.0|librt\.so\.1|ld-linux-(x86-64|aarch64)\.so\.[12])$")
 LIBRARIES = ("client/libcuda.so.1", "nvml/libnvidia-ml.so.1")
 COMMAND = "cli/gpupool"
@@ -133,7 +133,7 @@ def _():
             root.works("unix:///run/gpupool.sock")
 
 
-@case("TLS without OpenSSL is refused by a line that says what is missing")
+@case("TLS without OpenSSL is refused by a line that names the missing library")
 def _():
     with Root(build()) as root, Certificates() as certificates, Encrypted(certificates) as daemon:
         root.add(certificates.file("ca"), "ca.pem")

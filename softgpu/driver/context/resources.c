@@ -23,7 +23,7 @@ struct inside {
 };
 
 _Static_assert(sizeof(struct inside) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
-	       "a resource tells what it is");
+	       "a resource contains its own description");
 
 struct desc {
 	struct gs_object object;

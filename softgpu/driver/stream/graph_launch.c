@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graph launches by kernels. Running graphs are represented by environments: an environment ends
- * when everything that its graph has launched beside itself (fire and forget) has ended; then its
- * tail launches follow. A launch beside a graph starts when the graph's nodes have ended, which
- * CUDA allows.
+ * when everything that its graph has launched beside itself (cudaStreamGraphFireAndForget) has
+ * ended; then its tail launches follow. A launch beside a graph starts when the graph's nodes have
+ * ended, which CUDA allows.
  */
 #include "softgpu/driver/stream/graph.h"
 #include "softgpu/driver/stream/stream.h"

@@ -29,7 +29,7 @@ append(int *list, int value)
 	list[1 + list[0]++] = value;
 }
 
-/* Until somebody sets the word, or for ever. */
+/* Runs until the word is set, or forever. */
 extern "C" __global__ void
 spin(volatile int *word)
 {

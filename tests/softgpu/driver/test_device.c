@@ -154,7 +154,7 @@ UNIT_TEST(limits_are_kept)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-/* What a network card writes is visible without more; a driver asks all the same. */
+/* Writes of a network card are visible without a flush; drivers call it nevertheless. */
 UNIT_TEST(writes_of_others_can_be_flushed)
 {
 	CUcontext ctx;

@@ -17,7 +17,7 @@ expect(int want, const char *message, const struct gs_test_launch *launch)
 	assert_int_equal(gs_test_launch(module, launch, &error), want);
 	assert_int_equal(error.code, want);
 	if (!strstr(error.text, message))
-		fail_msg("'%s' does not say '%s'", error.text, message);
+		fail_msg("'%s' does not contain '%s'", error.text, message);
 	gs_test_run(module, &(struct gs_test_launch){ .kernel = "recursion",
 						      .blocks = 4,
 						      .threads = 64,
