@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a machine with a GPU what shows that gpupool does what it should, part by part.
+"""Runs the acceptance tests of gpupool on a machine with a GPU, part by part.
 
-FOLDER is a release build or what scripts/pack.sh packed. Each part has a time limit of its own; what
-it prints and the results it writes go to --out. A part that --limit leaves no time for is not run.
+FOLDER is a release build or an unpacked archive of scripts/pack.sh. Each part has its own time limit; its
+output and its results go to --out. A part that --limit leaves no time for is not run.
 Exit status 1 if a part failed, was ended by its time or was not run. --list names the parts.
 """
 import argparse
@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Beside more of them each one's waits for a daemon become too long.
 SUITES_AT_ONCE = 4
 SUITE_LIMIT = 300
-# A part gets so long to stop its daemons; one with less than the other left is not begun.
+# A part gets END_SECONDS to stop its daemons; with less than LEAST_SECONDS left no part starts.
 END_SECONDS = 30
 LEAST_SECONDS = 20
 NETWORK = ['trips', 'waits', 'network']
@@ -110,7 +110,7 @@ def last_lines(path, count=12):
 
 
 def run_parts(parts, limit, out):
-    """name -> Outcome; says each when it is there."""
+    """name -> Outcome; prints each when its part has ended."""
     # Of a shell that started this in the background programs would inherit that they ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     end = time.monotonic() + limit

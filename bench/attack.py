@@ -258,7 +258,7 @@ class Pool:
         return process
 
     def processor_ms(self):
-        return bench_clients.processor_ms(bench_clients.processes_of(self.process.pid))
+        return bench_clients.processor_ms(bench_clients.get_process_tree(self.process.pid))
 
     def __enter__(self):
         return self
@@ -327,7 +327,7 @@ def measure_all(pool, url, kinds, seconds, turns):
     return found, counts
 
 
-def part_of(values, share):
+def get_quantile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
@@ -337,11 +337,11 @@ def show(found, counts):
           f'{"P99 us":>8} {"attempts":>8} {"refused":>8} {"ratio":>6}  goals')
     reached = True
     for name, phase in found.items():
-        worst, p99 = max(phase.starts), part_of(phase.calls, 0.99)
-        print(f'{name:18} {phase.used / phase.took:5.1f} {len(phase.starts):8} {phase.failed:6} {part_of(phase.starts, 0.5) * 1e3:9.0f} '
-              f'{worst * 1e3:8.0f} {len(phase.calls):8} {part_of(phase.calls, 0.5) * 1e6:8.0f} {p99 * 1e6:8.0f}', end='')
+        worst, p99 = max(phase.starts), get_quantile(phase.calls, 0.99)
+        print(f'{name:18} {phase.used / phase.took:5.1f} {len(phase.starts):8} {phase.failed:6} {get_quantile(phase.starts, 0.5) * 1e3:9.0f} '
+              f'{worst * 1e3:8.0f} {len(phase.calls):8} {get_quantile(phase.calls, 0.5) * 1e6:8.0f} {p99 * 1e6:8.0f}', end='')
         if name in counts:
-            ratio = p99 / part_of(found[f'{name}:busy{counts[name]}'].calls, 0.99)
+            ratio = p99 / get_quantile(found[f'{name}:busy{counts[name]}'].calls, 0.99)
             good = not phase.failed and worst <= OPEN_SECONDS and ratio <= CALL_RATIO
             reached = reached and good
             print(f' {phase.done:8} {phase.refused:8} {ratio:6.2f}  {"reached" if good else "MISSED"}', end='')

@@ -7,9 +7,9 @@
   bench.py compare BEFORE AFTER     two files of results
   bench.py draw FILE FOLDER         latency.svg, bandwidth.svg and clients.svg
 
-FOLDER is a release build or what scripts/pack.sh packed. --rtt and --rate put bench/network before
+FOLDER is a release build or an unpacked archive of scripts/pack.sh. --rtt and --rate put bench/network before
 the daemon (0: not); they are for tcp alone. --small: few launches of many clients, and the link
-measured once, where it is the run that matters and not the figures. --driver: the software device, where figures say nothing
+measured once, for a test of the run and not of the figures. --driver: the software device, whose figures are not those
 of a GPU. A row of the file: {name, transport, rtt_ms, rate_gbit, unit, native, remote, ratio, limit},
 where ratio is remote by native and limit what the link alone allows; programs of PyTorch have waits,
 too: how many round trips a step makes for each cause. The file is written after each turn.
@@ -62,7 +62,7 @@ def make_sides(programs, daemon, options):
 
 
 def measure(programs, sides, group, options, values, units):
-    """One turn: natively, then over each side. What fails is said, and left out."""
+    """One turn: natively, then over each side. A figure that fails is reported and left out."""
     for side in [None, *sides]:
         for once in group.functions(programs, side, set(options.row)):
             try:
@@ -76,7 +76,7 @@ def measure(programs, sides, group, options, values, units):
                 units[name] = unit
 
 
-def rows_of(sides, values, units, waits):
+def make_rows(sides, values, units, waits):
     rows = []
     for side in sides:
         raw = side.limits()
@@ -86,19 +86,19 @@ def rows_of(sides, values, units, waits):
                 continue
             row = {'name': name, 'transport': side.transport, 'rtt_ms': round(side.measured_rtt, 4), 'rate_gbit': side.rate,
                    'unit': unit, 'native': native, 'remote': remote, 'ratio': remote / native if native else None,
-                   'limit': bench_rows.limit_of(name, native, raw, side.measured_rtt) if native else None}
+                   'limit': bench_rows.get_link_limit(name, native, raw, side.measured_rtt) if native else None}
             if (name, side) in waits:
                 row['waits'] = waits[name, side]
             rows.append(row)
     return rows
 
 
-def text_of(value):
+def format_cell(value):
     return '' if value is None else f'{value:.4g}' if isinstance(value, float) else str(value)
 
 
 def print_table(titles, lines):
-    lines = [titles, *([text_of(cell) for cell in line] for line in lines)]
+    lines = [titles, *([format_cell(cell) for cell in line] for line in lines)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
     for line in lines:
         print('  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
@@ -112,7 +112,7 @@ def keep(rows, path):
     os.replace(path + '.part', path)
 
 
-def take_turns(programs, sides, group, options, found):
+def run_turns(programs, sides, group, options, found):
     values, units, waits = found
     group.begin(programs, sides)
     try:
@@ -120,14 +120,14 @@ def take_turns(programs, sides, group, options, found):
             print(f'turn {turn + 1} of {options.turns}', file=sys.stderr, flush=True)
             measure(programs, sides, group, options, values, units)
             if options.json:
-                keep(rows_of(sides, values, units, waits), options.json)
+                keep(make_rows(sides, values, units, waits), options.json)
     finally:
         group.end()
     waits.update(group.waits(programs, sides))
 
 
 def check_json(path):
-    """What would show only after the first turn. A file that is there stays as it is until then."""
+    """Fails now rather than after the first turn if the file cannot be written. An existing file is unchanged until then."""
     try:
         with open(path + '.part', 'a', encoding='utf-8'):
             pass
@@ -150,8 +150,8 @@ def run(options):
                 for name in options.group:
                     for group in bench_rows.groups(name, set(options.row)):
                         print(f'{name}:', end=' ', file=sys.stderr, flush=True)
-                        take_turns(programs, sides, group, options, (values, units, waits))
-                rows = rows_of(sides, values, units, waits)
+                        run_turns(programs, sides, group, options, (values, units, waits))
+                rows = make_rows(sides, values, units, waits)
             finally:
                 for side in sides:
                     side.close()
@@ -175,7 +175,7 @@ def read_rows(path):
         for row in rows:
             missing = [name for name in COLUMNS if name not in row and name != 'rate_gbit']
             if missing:
-                sys.exit(f"bench: {path}: a row has no {', '.join(missing)}: it is no file of bench.py run --json")
+                sys.exit(f"bench: {path}: a row has no {', '.join(missing)}: it is not a file of bench.py run --json")
     except OSError as error:
         sys.exit(f'bench: {path}: {error.strerror}')
     except (ValueError, TypeError) as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The group clients of bench.py: the launches of many programs at once, and what sessions cost that do
-nothing. All programs are ready before the clock starts: what it takes to start them is another row."""
+"""The group clients of bench.py: the launches of many programs at once, and the cost of idle
+sessions. All programs are ready before the clock starts: the time to start them is another row."""
 import os
 import subprocess
 import time
@@ -20,7 +20,7 @@ IDLE_ROWS = ('idle_host_mib', 'idle_device_mib', 'idle_cpu', 'idle_client_cpu')
 
 
 class Crowd:
-    """So many programs, each ready when it has said so; they end with the with statement at the latest."""
+    """COUNT programs, each ready when it has printed its line; they end with the with statement at the latest."""
 
     def __init__(self, command, env, count):
         self.command = command
@@ -38,12 +38,12 @@ class Crowd:
         return [float(word) for word in line[1:]]
 
     def await_ready(self):
-        """What each has said with it."""
+        """Returns the line that each program has printed when it was ready."""
         self.said = [self.read(process) for process in self.processes]
         return self.said
 
     def go(self):
-        """What each says in the end."""
+        """Returns the last line of each program."""
         for process in self.processes:
             process.stdin.write('\n')
             process.stdin.flush()
@@ -64,7 +64,7 @@ class Crowd:
             process.stdout.close()
 
 
-def launches_of(programs, count):
+def get_launch_count(programs, count):
     if programs.small:
         return max(1, LAUNCHES_SMALL // count)
     return max(LAUNCHES_MIN, (LAUNCHES_SOFTWARE if programs.driver else LAUNCHES) // count)
@@ -73,8 +73,8 @@ def launches_of(programs, count):
 def launches(programs, side, name, count):
     """Of all, by the clock that all have: from the first one's begin to the last one's end; and what processor
     time the daemon has taken for each."""
-    each = launches_of(programs, count)
-    daemon = processes_of(side.daemon_pid) if side else []
+    each = get_launch_count(programs, count)
+    daemon = get_process_tree(side.daemon_pid) if side else []
     with Crowd([programs.need('launches'), str(each), 'wait'], programs.environment(side), count) as crowd:
         crowd.await_ready()
         before_ms = processor_ms(daemon)
@@ -87,14 +87,14 @@ def launches(programs, side, name, count):
     return found
 
 
-def processes_of(pid):
+def get_process_tree(pid):
     """It and what it has started."""
     found = [pid]
     try:
         for task in os.listdir(f'/proc/{pid}/task'):
             with open(f'/proc/{pid}/task/{task}/children', encoding='ascii') as file:
                 for child in map(int, file.read().split()):
-                    found += processes_of(child)
+                    found += get_process_tree(child)
     except OSError:
         pass
     return found
@@ -125,22 +125,22 @@ def idle(programs, side, only):
     # The first one makes what all have.
     with Crowd(command, env, 1) as first:
         (free_before,), = first.await_ready()
-        before = private_mib(processes_of(daemon))
+        before = private_mib(get_process_tree(daemon))
         with Crowd(command, env, count) as crowd:
             crowd.await_ready()
             time.sleep(1)
             with Crowd(command, env, 1) as last:
                 (free_after,), = last.await_ready()
             time.sleep(1)
-            host = (private_mib(processes_of(daemon)) - before) / count
+            host = (private_mib(get_process_tree(daemon)) - before) / count
             pids = [process.pid for process in crowd.processes]
-            begun, daemon_ms, client_ms = time.monotonic(), processor_ms(processes_of(daemon)), processor_ms(pids)
+            begun, daemon_ms, client_ms = time.monotonic(), processor_ms(get_process_tree(daemon)), processor_ms(pids)
             time.sleep(IDLE_SECONDS)
             each = (time.monotonic() - begun) * count
             found = {
                 'idle_host_mib': (host, 'MiB'),
                 'idle_device_mib': ((free_before - free_after) / (count + 1) / (1 << 20), 'MiB'),
-                'idle_cpu': ((processor_ms(processes_of(daemon)) - daemon_ms) / each, 'ms/s'),
+                'idle_cpu': ((processor_ms(get_process_tree(daemon)) - daemon_ms) / each, 'ms/s'),
                 'idle_client_cpu': ((processor_ms(pids) - client_ms) / each, 'ms/s'),
             }
     return {name: figure for name, figure in found.items() if not only or name in only}

@@ -11,7 +11,7 @@ COLOURS = ['#1f5fa8', '#c04f15', '#2e8540', '#8a3fa0', '#b08c00', '#4a4a4a', '#0
 SIZES = {'64k': 1 << 16, '1m': 1 << 20, '16m': 1 << 24, '256m': 1 << 28}
 
 
-def ticks_of(low, high):
+def make_ticks(low, high):
     """Those of 1, 2, 5, 10, ... that hold all; of a large range powers of ten."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= 2 else (1,)
@@ -37,7 +37,7 @@ class Chart:
         self.lines = []
 
     def add(self, name, points, native=()):
-        """What was measured, and dashed in the same colour what it is natively."""
+        """The remote figures and, dashed in the same colour, the native ones."""
         colour = COLOURS[len({colour for *_, colour in self.lines}) % len(COLOURS)]
         if points:
             self.lines.append((name, sorted(points), False, colour))
@@ -46,7 +46,7 @@ class Chart:
 
     def svg(self):
         values = [y for _, points, *_ in self.lines for _, y in points]
-        ticks = ticks_of(min(values), max(values))
+        ticks = make_ticks(min(values), max(values))
         xs = sorted(self.x_words)
 
         def place_x(x):

@@ -33,7 +33,7 @@ def local(programs, side, only):
 def nbody_time(text):
     found = re.search(r'total time for \d+ iterations: ([0-9.]+) ms', text)
     if not found:
-        raise Failed(f'nbody says {text!r}')
+        raise Failed(f'unexpected output of nbody: {text!r}')
     return float(found[1])
 
 
@@ -119,7 +119,7 @@ class TorchGroup(Group):
             server.close()
 
     def waits(self, programs, sides):
-        return {(self.name, side): waits for side, waits in bench_torch.waits_of(programs, sides, self.name).items()}
+        return {(self.name, side): waits for side, waits in bench_torch.count_waits(programs, sides, self.name).items()}
 
 
 GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients, 'starts': starts}
@@ -134,8 +134,8 @@ def groups(name, only):
     return found + [TorchGroup(step) for step in bench_torch.READS if wants(only, step)]
 
 
-def limit_of(name, native, raw, rtt):
-    """What the link allows: the best that there could be; None where it says nothing."""
+def get_link_limit(name, native, raw, rtt):
+    """The best figure that the link allows; None where the link sets no limit."""
     if name in bench_torch.READS:
         return 1.05 * native + 1.1 * rtt * bench_torch.READS[name]
     if name in ('launch_sync', 'dtoh_4b') and 'ping' in raw:

@@ -23,8 +23,8 @@ class Failed(Exception):
 
 
 class Programs:
-    """What a build made, in its folders or flat (scripts/pack.sh); driver: another than the machine's;
-    small: it is the run that matters, and not the figures."""
+    """The programs of a build, in its folders or flat (scripts/pack.sh); driver: another than the machine's;
+    small: for a test of the run and not of the figures."""
 
     def __init__(self, folder, work, driver=None, small=False):
         self.small = small
@@ -100,7 +100,7 @@ class Daemon:
         self.tcp = found[1]
 
     def status(self):
-        """What gpupoolctl says of it."""
+        """The daemon's status as gpupoolctl prints it."""
         return json.loads(run([self.programs.need('gpupoolctl'), '-s', self.admin, 'status', '--format=json'],
                               self.programs.environment())[1])
 
@@ -118,7 +118,7 @@ class Daemon:
 
 
 class SecureDaemon:
-    """A daemon that listens with TLS alone, and a token for it, which has its authority, too; need: says where a program is;
+    """A daemon that listens with TLS alone, and a token for it, which has its authority, too; need: returns the path of a program;
     env: of a native program; user: the daemon's, where root runs this."""
 
     def __init__(self, need, env, work, log_path, user='root', options=()):
@@ -138,7 +138,7 @@ class SecureDaemon:
                 env={**env, 'GPUPOOL_CACHE_DIR': pool}, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         if not line.startswith('listening on '):
-            sys.exit(f'bench: the daemon said {line!r}; see {log_path}')
+            sys.exit(f'bench: unexpected output of the daemon: {line!r}; see {log_path}')
         self.address = line.split()[-1]
 
 
@@ -161,7 +161,7 @@ class Side:
 
     @functools.cache
     def limits(self, connections=4):
-        """Measured once: name -> value, of the link alone; a local socket has none that is told here."""
+        """Measured once: name -> value, of the link alone; empty for a local socket."""
         if self.transport != 'tcp':
             return {}
         return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections), *(['once'] if self.programs.small else [])], os.environ)[1])
@@ -192,7 +192,7 @@ def run(command, env, limit=600):
 
 
 def run_together(command, env, count, limit=600):
-    """(seconds until the last has ended, their outputs) of so many at once."""
+    """Runs COUNT processes at once; returns (seconds until the last has ended, their outputs)."""
     begin = time.monotonic()
     processes = [subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   text=True) for _ in range(count)]
@@ -216,7 +216,7 @@ def read_figures(text):
 
 
 def read_causes(text):
-    """What GPUPOOL_LOG=stats says: cause -> how many round trips."""
+    """Parses the output of GPUPOOL_LOG=stats: cause -> how many round trips."""
     return {name: int(count) for count, name in re.findall(r'^gpupool: stats: +(\d+) waits +[\d.]+ ms (.+)$', text, re.M)}
 
 

@@ -15,7 +15,7 @@ STARTUP = 'startup_torch'
 # Of one measurement; steps over a slow link may take longer.
 SECONDS = 2
 READY_SECONDS, ANSWER_SECONDS = 300, 120
-# What is counted to know what a step waits for.
+# Steps for which waits are counted.
 STEPS = 20
 # How many steps it really makes for each: torch_steps.py.
 MADE = {'generate_token': 3}
@@ -52,7 +52,7 @@ class Server:
         try:
             self.process.stdin.write(f'{SECONDS}\n')
         except BrokenPipeError:
-            pass  # the answer says why
+            pass  # the answer has the reason
         return {self.name: (read_figures(self.read(ANSWER_SECONDS))[self.name], 'ms')}
 
     def close(self):
@@ -76,7 +76,7 @@ def serve(programs, sides, name):
         try:
             server.ready = server.read(READY_SECONDS) == 'ready\n'
         except Failed:
-            pass  # it is said when it is measured
+            pass  # reported when it is measured
     return servers
 
 
@@ -84,8 +84,8 @@ def causes(programs, side, name, steps):
     return read_causes(run(command(name, steps), {**programs.environment(side), 'GPUPOOL_LOG': 'stats'})[2])
 
 
-def waits_of(programs, sides, name):
-    """side -> cause -> round trips of one step: what twice as many steps have more. All run at once, as
+def count_waits(programs, sides, name):
+    """side -> cause -> round trips of one step: the difference between N and 2 N steps. All run at once, as
     nothing is timed; a side that fails is left out."""
     with concurrent.futures.ThreadPoolExecutor(2 * len(sides)) as pool:
         runs = {side: [pool.submit(causes, programs, side, name, steps) for steps in (STEPS, 2 * STEPS)] for side in sides}

@@ -4,9 +4,9 @@
 
     bench/dataloader.py FOLDER [--turns 3] [--transport tcp,unix]
 
-FOLDER is a release build, or what scripts/pack.sh packed. Needs a GPU and PyTorch. Prints what each run computed
+FOLDER is a release build, or an unpacked archive of scripts/pack.sh. Needs a GPU and PyTorch. Prints each run's result
 and how long it took, and for each transport the native time by the remote one, as a line and as JSON. Exit status
-1 if a run failed or computed something else than the native one; what was not met is said alone.
+1 if a run failed or computed something else than the native one; a missed limit is only reported.
 """
 import argparse
 import json
@@ -72,7 +72,7 @@ def measure(command, envs, turns):
 
 
 def judge(computed, seconds):
-    """Whether all computed the same; says how fast each transport was."""
+    """Whether all computed the same; prints how fast each transport was."""
     native = statistics.median(seconds.pop('native'))
     for side, times in seconds.items():
         ratio = native / statistics.median(times)

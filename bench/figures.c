@@ -156,7 +156,7 @@ have_pinned(void)
 }
 
 static void
-ask_memory(size_t unused)
+query_memory(size_t unused)
 {
 	size_t free_bytes, total;
 
@@ -182,7 +182,7 @@ static const struct time_figure {
 	{ "dtoh_4b", NULL, copy_out_pageable, 4, 1 },
 	{ "alloc_free_1m", NULL, alloc_and_free, MIB, 1 },
 	{ "alloc_free_256m", NULL, alloc_and_free, 256 * MIB, 1 },
-	{ "memory_info", NULL, ask_memory, 0, 1 },
+	{ "memory_info", NULL, query_memory, 0, 1 },
 	{ "alloc_launch_free", settle, alloc_launch_and_free, 100, 100 },
 	{ "alloc_launch_free_pinned", have_pinned, alloc_launch_and_free, 100, 100 },
 };
@@ -207,7 +207,7 @@ static const struct {
 	{ "256m", 256 * MIB },
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void
 prepare(void)
@@ -238,7 +238,7 @@ main(int argc, char **argv)
 	names = argv + 1;
 	name_count = argc - 1;
 	prepare();
-	for (size_t i = 0; i < COUNT_OF(time_figures); i++) {
+	for (size_t i = 0; i < ARRAY_COUNT(time_figures); i++) {
 		const struct time_figure *figure = &time_figures[i];
 		double time;
 
@@ -250,8 +250,8 @@ main(int argc, char **argv)
 	}
 	must(cuMemHostAlloc(&pinned, COPY_MAX, 0), "cuMemHostAlloc");
 	memset(pinned, 1, COPY_MAX);
-	for (size_t i = 0; i < COUNT_OF(copies); i++) {
-		for (size_t j = 0; j < COUNT_OF(sizes); j++) {
+	for (size_t i = 0; i < ARRAY_COUNT(copies); i++) {
+		for (size_t j = 0; j < ARRAY_COUNT(sizes); j++) {
 			double time;
 
 			(void)snprintf(name, sizeof(name), "%s_%s", copies[i].name, sizes[j].name);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs of PyTorch, transformers, Triton, CuPy, JAX and Numba: framework_cases.py NAME runs one.
 
-What a case prints is the same in every run: sums are rounded. What differs from run to run, times
-first of all, goes to stderr.
+The output of a case is the same in every run: sums are rounded. Values that differ from run to run,
+such as times, go to stderr.
 """
 import os
 import sys
@@ -20,7 +20,7 @@ def show(*values):
     print(*(f'{value:.3g}' if isinstance(value, float) else value for value in values), flush=True)
 
 
-def seconds_of(step, count):
+def measure_seconds(step, count):
     import torch
     torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -92,7 +92,7 @@ def torch_graph_replay():
             tokens.fill_(i + 1)
             graph.replay()
             show(out.float().abs().mean().item())
-        print(f'replay {seconds_of(graph.replay, 200) * 1e3:.3f} ms', file=sys.stderr)
+        print(f'replay {measure_seconds(graph.replay, 200) * 1e3:.3f} ms', file=sys.stderr)
 
 
 @case

@@ -3,8 +3,8 @@
 """Runs small programs of CUDA's libraries, PyTorch, transformers, Triton, CuPy, JAX and Numba natively and through a daemon.
 
 A case passes if it ends well on both sides and prints the same. A case that fails natively is not
-counted. FOLDER is a release build or what scripts/pack.sh packed; needs a GPU. --case takes patterns;
---jobs cases run at a time; what each printed goes to --out. --hidden: remote programs find no device
+counted. FOLDER is a release build or an unpacked archive of scripts/pack.sh; needs a GPU. --case takes patterns;
+--jobs cases run at a time; their outputs go to --out. --hidden: remote programs find no device
 node of the GPU (/dev/nvidia*); needs root. Exit status 1 if a case failed remotely.
 """
 import argparse
@@ -24,7 +24,7 @@ import nccl_cases
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libraries'))
 import library_cases  # noqa: E402
 
-# What of a daemon a program's environment needs.
+# The part of a daemon that a program's environment needs.
 Way = collections.namedtuple('Way', 'address')
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What host memory that kernels reach, and managed memory, cost: natively and remotely, in turns.
+"""Cost of managed memory and of host memory that kernels access: natively and remotely, in turns.
 
     bench/host_memory.py FOLDER [--rtt 0,0.2,1] [--turns 3] [--row neighbour,steps] [--transport tcp,unix] [--piece 2,8]
         [--small] [--driver LIBRARY]
 
-FOLDER is a release build, or what scripts/pack.sh packed. For each figure it prints a line that says what
-is wanted and what was measured, and the same as one line of JSON: {name, side, unit, native, remote,
+FOLDER is a release build, or an unpacked archive of scripts/pack.sh. For each figure it prints a line with the
+limit and the measured value, and the same as one line of JSON: {name, side, unit, native, remote,
 wanted, met}. Sides: tcp with each round trip (--rtt, in ms; bench/network is in between), and a local
-socket, where memory is shared. --row: some of the figures alone; "steps" is of these alone, and says for each
-call of a neighbour's how long the longest launch took behind it. --piece: a daemon for each size, in MiB, by
+socket, where memory is shared. --row: some of the figures alone; "steps" runs only if named, and prints for each
+call of a neighbour how long the longest launch after it took. --piece: a daemon for each size, in MiB, by
 which it registers. --small and --driver: the software device, on which CUDA's runtime does not run natively,
-and where figures say nothing of a GPU. Exit status 1 if a program failed; what was not met is said alone.
+and whose figures are not those of a GPU. Exit status 1 if a program failed; a missed limit is only reported.
 """
 import argparse
 import bisect
@@ -52,7 +52,7 @@ class Figure:
                           'remote': self.remote, 'wanted': self.wanted, 'met': self.met()}), flush=True)
 
 
-def sides_of(programs, side):
+def get_environments(programs, side):
     """The environments of a native run, where there can be one, and of a remote one."""
     return [None if programs.driver else programs.environment(), programs.environment(side)]
 
@@ -61,7 +61,7 @@ def in_turns(programs, side, args, turns):
     """(native, remote) figures of hostmemory, medians; None for what natively is not measured."""
     seen = ([], [])
     for _ in range(turns):
-        for env, figures in zip(sides_of(programs, side), seen):
+        for env, figures in zip(get_environments(programs, side), seen):
             if env:
                 figures.append(read_figures(run([programs.need('hostmemory'), *map(str, args)], env)[1]))
     native, remote = seen
@@ -96,7 +96,7 @@ def rounds(programs, side, options):
 
 
 def beside_churn(programs, env, seconds, pause=()):
-    """What launches of one program say while another one registers and frees memory, and what that one says."""
+    """The outputs of a program that launches and of another one that registers and frees memory meanwhile."""
     other = subprocess.Popen([programs.need('hostmemory'), 'churn', str(seconds + 2), *map(str, pause)], env=env,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -117,7 +117,7 @@ def beside_churn(programs, env, seconds, pause=()):
 def neighbour(programs, side, options):
     """How much longer a launch of a neighbour's takes, in the worst case of all."""
     seconds, more = 0.2 if options.small else 5, []
-    for env in sides_of(programs, side):
+    for env in get_environments(programs, side):
         if not env:
             more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_late')))
             continue
@@ -132,7 +132,7 @@ def neighbour(programs, side, options):
 
 
 def steps(programs, side, options):
-    """The longest launch from each kind of call to the next call; those less than 500 us longer than usual are not told."""
+    """The longest launch from each kind of call to the next call; those less than 500 us longer than usual are not reported."""
     said, words = beside_churn(programs, programs.environment(side), 2 if options.small else 12, [STEP_PAUSE_MS])
     begun = [(float(at), f'{name}_{size}k') for name, size, at in re.findall(r'^step (\w+) (\d+) KiB at (\d+)$', words, re.M)]
     worst = dict.fromkeys(sorted(name for _, name in begun), 0.0)

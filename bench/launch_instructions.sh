@@ -7,7 +7,7 @@
 #
 # BUILD is a release build (meson setup --buildtype=release) with server/gpupoold,
 # client/libcuda.so.1, softgpu/driver/libcuda-soft.so and bench/launches. Valgrind counts what runs
-# behind the exported function, in two runs of different length, through a daemon on the software device:
+# inside the exported function, in two runs of different length, through a daemon on the software device:
 # the difference is free of what only the first launches do.
 set -euo pipefail
 
@@ -15,7 +15,7 @@ build=$(cd "${1:?usage: launch_instructions.sh BUILD}" && pwd)
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/daemon.sh"
 start_daemon "$build" --driver "$build/softgpu/driver/libcuda-soft.so"
 
-# instructions FUNCTION COUNT [graph NODES]: those of so many launches
+# instructions FUNCTION COUNT [graph NODES]: the instructions of COUNT launches
 instructions() {
 	local function=$1
 	shift

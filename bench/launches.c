@@ -78,7 +78,8 @@ launch_graphs(CUgraphExec exec, long count)
 }
 
 static double
-rate_of(CUfunction function, void **params, const CUstream *streams, long count, long stream_count)
+measure_rate(CUfunction function, void **params, const CUstream *streams, long count,
+	     long stream_count)
 {
 	double begin = now();
 
@@ -98,10 +99,10 @@ on_streams(CUfunction function, void **params, long count)
 
 	for (int i = 0; i < STREAMS; i++)
 		must(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-	(void)rate_of(function, params, streams, STREAMS, STREAMS);
+	(void)measure_rate(function, params, streams, STREAMS, STREAMS);
 	for (int turn = 0; turn < TRIES; turn++) {
 		for (int n = 1; n <= STREAMS; n *= 2) {
-			double rate = rate_of(function, params, streams, count, n);
+			double rate = measure_rate(function, params, streams, count, n);
 
 			best[n] = rate > best[n] ? rate : best[n];
 		}

@@ -6,7 +6,7 @@ FOLDER holds what a build makes: a build folder, or one flat folder with gpupool
 nbody, nbody-shared, the programs of tests/apps and tests/integration/probe (and libcudart.so.13
 where there is no toolkit).
 Needs a GPU and nothing but python3. --secure: as a pool is meant to run, over TLS with a token; if
-root runs this, the daemon goes on as the user nobody. Needs gpupoolctl, too. Logs go to $OUT if
+root runs this, the daemon drops to an unprivileged user. Needs gpupoolctl, too. Logs go to $OUT if
 that is set. Exit status 1 if anything is worse than wanted.
 """
 import argparse
@@ -31,12 +31,12 @@ NBODY = [
     (4096, 2000, 3, 0.95),
 ]
 CLIENTS = 8
-CLIENTS_WANTED = 1.3    # the slowest of 8 at once takes at most so many times as long as one alone
+CLIENTS_WANTED = 1.3    # maximum ratio of the slowest of 8 at once to one alone
 START_WANTED = 0.5      # native time by remote time of a whole small program
 TRIPS_WANTED = 5        # blocking round trips before the first kernel
 TRIPS_SECURE = 3        # more of them: the daemon's preamble, its handshake, the lane's
-# Compared by their exit status alone: what is free at the moment; what CUDA leaves undefined and we
-# do not.
+# Compared by their exit status alone: the output depends on free memory, or CUDA leaves it undefined and
+# gpupool does not.
 STATUS_ONLY = {'memhog', 'badhandle'}
 LAST = ['sticky', 'assertion']  # poison the context that all clients share
 
@@ -243,7 +243,7 @@ def bench_start(bench):
         match = re.search(r'([0-9.]+) us with the wait', err)
         return float(match.group(1)) * 100 if process.returncode == 0 and match else None
 
-    # In turns: what a launch takes in the driver changes by a tenth from one process to the next.
+    # In turns: the driver's time for a launch changes by a tenth from one process to the next.
     tries = [(issue(False), issue(True)) for _ in range(3)]
     bench.speed_row('100000 empty launches', *map(best, zip(*tries)), 0.9)
 
@@ -310,7 +310,7 @@ def bench_apps(bench):
                 native_line, remote_line = first_difference(native, remote)
                 bench.row(variant, f'{native[0]} {native_line}', f'{remote[0]} {remote_line}',
                           None, None, False)
-    bench.row('programs that say and return the same', total, alike, None, None,
+    bench.row('programs with the same output and status', total, alike, None, None,
               total > 0 and alike + len(skipped) == total)
     if skipped:
         bench.row('skipped, need what is not remoted: ' + ' '.join(skipped), '', len(skipped),

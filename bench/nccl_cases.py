@@ -69,12 +69,12 @@ def nccl_two_processes():
     show('right')
 
 
-# What the client says where NCCL opens another daemon's memory.
+# The client's message when NCCL opens another daemon's memory.
 REFUSED = 'gpupool: an IPC handle is refused: it is of another daemon'
 
 
 def ranks_of_two_daemons(environments):
-    """(statuses, what they said) of both, the second one with the second daemon, if the program is remote."""
+    """(statuses, outputs) of both, the second one with the second daemon, if the program is remote."""
     second = os.environ.get(SECOND_DAEMON)
     end = time.monotonic() + LIMIT
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def nccl_two_daemons():
     statuses, said = ranks_of_two_daemons([{'NCCL_DEBUG': 'WARN'}] * 2)
     print(f'statuses {statuses}, refused by {sum(REFUSED in words for words in said)}', file=sys.stderr)
     if any(statuses) and not any(REFUSED in words for words in said):
-        sys.exit(f'statuses {statuses}, and no process said why')
+        sys.exit(f'statuses {statuses}, and no process printed a reason')
     show('right, or refused with a reason')
 
 

@@ -8,7 +8,7 @@ in which they judge themselves.
 FOLDER is a release build or a packed one (scripts/pack.sh). A PROGRAM may have arguments ("litmus 300
 1") and is looked for in the current folder, then in FOLDER. It passes if it ends with status 0. The
 faults that its line "FAIL: this; that" names are expected remotely if the native run had them too.
-Prints a line for each program and transport, and each new fault once; what the programs printed is
+Prints a line for each program and transport, and each new fault once; the programs' outputs are
 in $OUT/programs if OUT is set. Transports run side by side; with --alone one program runs at a time,
 for programs that look at the GPU's free memory. Exit status 1 if a run failed that should not.
 """
@@ -25,7 +25,7 @@ from bench_sides import Daemon, Programs, SecureDaemon
 
 
 def faults(result):
-    """What the program found wrong, as a set; how it ended, if it says nothing."""
+    """The faults that the program printed, as a set; how it ended, if it printed none."""
     status, text = result
     if status == 0:
         return set()

@@ -4,8 +4,8 @@
 
 FOLDER holds what a build made: a build folder, or one flat folder (scripts/pack.sh), which has this
 program and the tests in it, too. Prints a line for each suite (test_SUITE.py; all if none is named)
-with its cases, then why cases failed and were skipped. Some need the software device's own means and
-say so. As root more of them can be tried. What suites print goes to $OUT if that is set. Exit status
+with its cases, then why cases failed and were skipped. Suites that need the software device are
+skipped with this reason. As root more of them can run. Their output goes to $OUT if that is set. Exit status
 1 if a case failed. Needs a GPU and nothing but python3; --driver LIBRARY: another driver, as it is
 when the tests run with meson.
 """
@@ -43,7 +43,7 @@ ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'v
 # Those with an output of their own, but for suites' own, and those whose output is the device's.
 APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected')) if name.endswith('.out')}
               - {'graphdevices', 'hoststress', 'limited', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
-# What these run over the local socket.
+# The programs that these suites run over the local socket.
 PROGRAMS = {
     'managed': ['managed', 'managedcalls', 'managedhints', 'managedorder', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks',
                 'forkmemory', 'hostpools'],
@@ -85,7 +85,7 @@ def command(suite, case):
 
 
 def read_tap(text):
-    """What passed, what failed and why, what was skipped and why."""
+    """Returns the cases that passed, that failed and why, that were skipped and why."""
     plan = re.search(r'^1\.\.(\d+)$', text, re.M)
     passed, failed, skipped, why = [], [], [], []
     for line in text.splitlines():
@@ -158,7 +158,7 @@ def main():
     parser.add_argument('--limit', type=int, default=300, metavar='SECONDS', help='for a suite (%(default)s)')
     parser.add_argument('--case', metavar='TEXT', help='those cases alone that have this in their names')
     parser.add_argument('--total', type=int, default=86400, metavar='SECONDS', help='for all')
-    parser.add_argument('--daemon', metavar='FILE', help="instead of FOLDER's, one with sanitizers, say")
+    parser.add_argument('--daemon', metavar='FILE', help="instead of FOLDER's, for example one with sanitizers")
     arguments = parser.parse_intermixed_args()
     unknown = set(arguments.suites) - set(everything)
     if unknown:

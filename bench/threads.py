@@ -4,7 +4,7 @@
 
   threads.py PID [SECONDS]
 
-Looks at each thread again and again for so long (2 s), and prints a line for each name of threads: how many
+Samples each thread for SECONDS (2 s), and prints a line for each name of threads: how many
 there are, processors that they keep busy, in the program and in the system, how often in a second they stop
 by themselves and are stopped, and in which share of the looks they run, sleep, or wait in which function of
 the kernel (where that may be seen). Needs no tool that a machine with a GPU may lack.
@@ -18,7 +18,7 @@ import bench_clients
 
 PAUSE = 0.002
 TICK = os.sysconf('SC_CLK_TCK')
-# What a thread has used until now.
+# A thread's processor time and switches until now.
 Used = collections.namedtuple('Used', 'user system stopped was_stopped')
 
 
@@ -33,7 +33,7 @@ def used_by(task):
     return Used(int(fields[11]) / TICK, int(fields[12]) / TICK, *switches)
 
 
-def place_of(task):
+def get_place(task):
     """Running, or where it waits."""
     if read(f'{task}/stat').rsplit(')', 1)[1].split()[0] == 'R':
         return 'runs'
@@ -44,24 +44,24 @@ def place_of(task):
     return where if where not in ('', '0') else 'sleeps'
 
 
-def tasks_of(pid):
-    for process in bench_clients.processes_of(pid):
+def list_tasks(pid):
+    for process in bench_clients.get_process_tree(pid):
         try:
             yield from (f'/proc/{process}/task/{task}' for task in os.listdir(f'/proc/{process}/task'))
         except OSError:
             pass
 
 
-def look(pid, seconds):
+def sample(pid, seconds):
     """name -> (number of threads, what they used in a second, place -> share of the looks)"""
     first, last, names, places = {}, {}, {}, collections.defaultdict(collections.Counter)
     begin = time.monotonic()
     while time.monotonic() - begin < seconds:
-        for task in tasks_of(pid):
+        for task in list_tasks(pid):
             try:
                 if task not in first:
                     first[task], names[task] = used_by(task), read(f'{task}/comm').strip()
-                places[names[task]][place_of(task)] += 1
+                places[names[task]][get_place(task)] += 1
                 last[task] = used_by(task)
             except (OSError, IndexError):
                 pass  # it has ended
@@ -79,7 +79,7 @@ def look(pid, seconds):
 def main():
     if not 2 <= len(sys.argv) <= 3 or not sys.argv[1].isdecimal() or not os.path.isdir(f'/proc/{sys.argv[1]}'):
         sys.exit(__doc__.split('\n\n')[1].strip() + '\nPID is that of a process')
-    found = look(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 2.0)
+    found = sample(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 2.0)
     print(f'{"threads":16} {"count":>5} {"user":>6} {"system":>6} {"stop/s":>8} {"stopped/s":>9}  looks')
     for name, (count, used, places) in sorted(found.items(), key=lambda line: -(line[1][1].user + line[1][1].system)):
         shares = ', '.join(f'{place} {share * 100:.0f} %' for place, share in places.items())

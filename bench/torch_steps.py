@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What programs of PyTorch do again and again: torch_steps.py NAME STEPS prints NAME, the median of
+"""The repeated steps of PyTorch programs: torch_steps.py NAME STEPS prints NAME, the median of
 a step in milliseconds, and ms. A step reads its loss; a token is read as transformers' generate() does,
 and for each 20 tokens of STEPS it makes 60, as time_of_token() does.
-torch_steps.py NAME serve makes ready, says so, and then does the same for each line of its input, with
-as many steps as fit in so many seconds as the line says, at least 5.
+torch_steps.py NAME serve prints "ready" after its setup, and then does the same for each line of its input, with
+the steps that fit in the number of seconds of the line, at least 5.
 
 NAME: torch_conv_step, torch_bf16_step, generate_token; startup_torch multiplies two matrices and ends.
 """
@@ -56,7 +56,7 @@ def bf16_step(torch):
 
 
 def generation(torch):
-    """seconds(tokens): how long so many take."""
+    """Returns seconds(tokens): the time to generate this number of tokens."""
     import transformers
     config = transformers.GPT2Config(n_layer=12, n_embd=1024, n_head=16, vocab_size=32000, n_positions=2048)
     model = transformers.GPT2LMHeadModel(config).cuda().bfloat16().eval()
@@ -72,11 +72,11 @@ def generation(torch):
 
 
 def time_of_token(seconds, count):
-    """In milliseconds: twice as many tokens less so many."""
+    """In milliseconds: the time for 2 COUNT tokens less that for COUNT."""
     return (seconds(2 * count) - seconds(count)) / count * 1000
 
 
-def time_of(step):
+def measure_time(step):
     begin = time.perf_counter()
     step()
     return (time.perf_counter() - begin) * 1000
@@ -85,16 +85,16 @@ def time_of(step):
 def median_step(step, count):
     for _ in range(WARM_UP):
         step()
-    return statistics.median(time_of(step) for _ in range(count))
+    return statistics.median(measure_time(step) for _ in range(count))
 
 
 def steps_in(step, seconds):
-    """The times of as many as fit, after some that do not count."""
+    """The times of the steps that fit in SECONDS, after some that are not counted."""
     for _ in range(WARM_AGAIN):
         step()
     end, times = time.perf_counter() + seconds, []
     while len(times) < STEPS_MIN or (len(times) < STEPS_MAX and time.perf_counter() < end):
-        times.append(time_of(step))
+        times.append(measure_time(step))
     return times
 
 
@@ -106,7 +106,7 @@ def tokens_in(seconds_of, seconds):
 
 
 def serve(name, once):
-    """once(seconds): the times, in milliseconds, of what was measured in about so long."""
+    """once(seconds): returns the times, in milliseconds, that were measured in about this number of seconds."""
     print('ready', flush=True)
     for line in sys.stdin:
         print(name, statistics.median(once(float(line))), 'ms', flush=True)

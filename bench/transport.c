@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The first byte of a message tells the far end how to process it. */
+/* The first byte of a message selects how the far end processes it. */
 #define ECHO 'e'
 #define KEEP 'k'
 /* Another thread replies while this one polls for the next message, as in the daemon. */

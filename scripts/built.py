@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""built.py OTHER NVCC ARG...: what nvcc would make, taken from another build folder of these sources.
+"""built.py OTHER NVCC ARG...: copies nvcc's output from another build folder of these sources, or runs nvcc.
 
-What nvcc makes is the same whichever sanitizer a build has, and takes minutes of the check. So the
-second build of the check takes the file that "-o" names from OTHER, where it lies at the same place.
-A file that is not there, or is older than what it is made of or than a header beside that, is made here.
+nvcc's output does not depend on a build's sanitizer, and takes minutes of the check. So the
+second build of the check copies the file that "-o" names from the same path in OTHER.
+A missing file, or one older than its sources or than a header beside them, is compiled here.
 """
 import glob
 import os
@@ -12,7 +12,7 @@ import shutil
 import sys
 
 
-def made_of(args):
+def find_inputs(args):
     """the files among the words, and the headers beside them"""
     for arg in args:
         if os.path.isfile(arg):
@@ -26,9 +26,9 @@ def main():
     at = words.index('-o')
     output = words[at + 1]
     built = os.path.join(other, output)
-    inputs = set(made_of(words[:at] + words[at + 2:]))
+    inputs = set(find_inputs(words[:at] + words[at + 2:]))
     if os.path.exists(built) and all(os.path.getmtime(path) <= os.path.getmtime(built) for path in inputs):
-        # With its time: what is made of it is then no younger than it was there.
+        # With its time: files made of it are then not rebuilt.
         shutil.copy2(built, output)
     else:
         os.execv(command[0], command)

@@ -49,7 +49,7 @@ passed=0
 failed=0
 # A finding ends the program that has it, and so fails its test.
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
-# It waits at the end of each process for what others still do: a second, if not told.
+# ThreadSanitizer waits at the end of each process for other threads: a second by default.
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:atexit_sleep_ms=100}
 
 # setup FOLDER OPTION...: a build folder for this toolkit, made once.
@@ -84,7 +84,7 @@ build() {
 }
 
 echo "== tests, address and undefined behaviour sanitizers"
-# What the sanitizers say has lines, and needs no more of what a debugger wants.  With -O1 gcc takes two
+# Reports of the sanitizers need line numbers, and no other debug information.  With -O1 gcc takes two
 # thirds of the time, and the tests are no slower; the packages and build-portable are built with more.
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-g1 -Doptimization=1
 # A test's limit of time is there for a hang: a busy machine may need several times as long.  Most
@@ -132,7 +132,7 @@ if [ -e /dev/nvidiactl ]; then
 fi
 
 echo "== format"
-# What the generator is fed is laid out as its description is, by hand.
+# The generator's inputs have the layout of its description, by hand.
 if find . \( -path './.?*' -o -path './build*' -o -path ./subprojects -o -path ./tests/codegen/golden \
 	-o -path ./tests/codegen/errors \) -prune -o -name '*.[ch]' -print0 -o -name '*.cc' -print0 \
 	-o -name '*.cu' -print0 | xargs -0 -n 50 -P "$(nproc)" clang-format --dry-run -Werror; then

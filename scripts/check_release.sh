@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check_release.sh [STEP]...: what a release needs and a change does not: all packages are built,
+# check_release.sh [STEP]...: the checks of a release beyond those of a change: all packages are built,
 # linted, installed in a clean root of Debian 12, used and removed there; those for aarch64 in one under qemu-user;
 # the client runs in roots with an old C library; images of containers are built and run; the neighbouring version
 # works together with this one; what "meson dist" packs builds on Debian 12 and 13. All steps unless some are named.
@@ -74,7 +74,7 @@ step_packages() {
 	scripts/packages.sh "$out"
 }
 
-# run STEP: what it writes to descriptor 3 is shown, all else if it fails.
+# run STEP: shows its output to descriptor 3, and all other output if it fails.
 # A step runs in a shell of its own, outside of a condition: there "set -e" holds, and what it started
 # ends with it.
 run() {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # fuzz.sh [--seconds N] [--jobs J] [--workers W] [--out DIR] [--pack FILE] [NAME...] BUILD: builds
 # the fuzzers of tests/fuzz with clang in the folder BUILD and runs them, 60 seconds each, as
-# tests/fuzz/run.sh does; what they find is in BUILD/fuzz-out. Fails if there is a finding.
+# tests/fuzz/run.sh does; findings are in BUILD/fuzz-out. Fails if there is a finding.
 # --pack FILE runs nothing: it writes a .tar.xz (or .tar.gz) with all that another machine needs,
-# whose C library is not older than it says: unpack it there, start fuzz/run.sh, same options.
+# whose C library is not older than the version it prints: unpack it there, start fuzz/run.sh, same options.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -51,7 +51,7 @@ if [ ! -f "$build/build.ninja" ]; then
 	mv "$build.log" "$build/setup.log"
 fi
 
-# make TARGET...: says something only if it fails.
+# make TARGET...: prints output only if it fails.
 make() {
 	ninja -C "$build" "$@" >"$build/build.log" 2>&1 || {
 		cat "$build/build.log" >&2
@@ -59,7 +59,7 @@ make() {
 	}
 }
 
-# What there is to be built, for there may be new ones.
+# Reads the list of targets again: there may be new ones.
 make build.ninja
 mapfile -t fuzzers < <(ninja -C "$build" -t targets all |
 	sed -n 's,^tests/fuzz/\(fuzz_[a-z0-9_]*\): .*_LINKER.*,\1,p' | sort)

@@ -4,7 +4,7 @@
 
 Each mutex or lock for readers and writers that a file declares, as a member or a variable, has a
 line in the part of its folder, which names that file; each line is of a declared one. A line names
-only locks of lines below it. Prints each defect as file: what is wrong.
+only locks of lines below it. Prints each defect as file: defect.
 """
 import collections
 import os

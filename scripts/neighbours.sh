@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # neighbours.sh [REF]: a daemon of this tree serves clients of a neighbouring version, and clients of
 # this tree are served by a daemon of that version: sample programs run both ways, over tcp, and over
-# TLS with a token. REF is a tag or commit; else the one that packaging/neighbour names, which also tells which
-# programs cannot work with it, and why: those must be refused, and harm nobody. Builds in build-neighbour.
-# Without the history that has REF it says so, and that is no failure.
+# TLS with a token. REF is a tag or commit; else the one that packaging/neighbour names, which also lists the
+# programs that cannot work with it, and why: those must be refused, and disturb no other client. Builds in
+# build-neighbour. If the history has no REF, prints a line and succeeds.
 # NEIGHBOUR_BUILT=FOLDER is this tree, built, its files as in a build folder. neighbours.sh --targets prints what of
 # tests/apps must be there.
 set -euo pipefail
@@ -34,7 +34,7 @@ if ! commit=$(git rev-parse --quiet --verify "$ref^{commit}" 2>/dev/null); then
 	exit 0
 fi
 
-# build SOURCE NAME TARGET...: what differs from the last time.
+# build SOURCE NAME TARGET...: builds the targets that have changed since the last time.
 build() {
 	local source=$1 name=$2
 	shift 2

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # pack.sh BUILD FILE: writes a .tar.xz (or .tar.gz) with one flat folder, gpupool, of what a release
 # build made and bench/*.py look for: the daemon, the client, gpupoolctl, the test programs and, in
-# lib/, the libraries that another machine may lack. OpenSSL is to be that machine's own (bench/README.md
-# says why). Unpack it on a machine with a GPU and give the folder's name where a BUILD is asked for.
+# lib/, the libraries that another machine may lack. OpenSSL is to be that machine's own (reason:
+# bench/README.md). Unpack it on a machine with a GPU and give the folder's name where a BUILD is asked for.
 set -euo pipefail
 
 if [ $# != 2 ] || [ ! -f "$1/build.ninja" ]; then
@@ -27,7 +27,7 @@ cp "$build"/tests/apps/saxpy.fatbin "$build"/tests/apps/saxpy.ptx "$build"/tests
 	"$build"/scripts/gpupoold.service "$flat"
 # The tests look for one another where they are in the repository.
 (cd "$root" && cp --parents -r bench/*.py bench/libraries/*.py bench/network/*.py bench/tenants/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock scripts/vm.py scripts/vm.sh "$flat")
-# Programs and libraries name one another; what the C library brings is everywhere.
+# Programs and libraries name one another; the files of the C library are on every machine.
 for file in "$flat"/*; do
 	[ ! -f "$file" ] || ldd "$file" 2>/dev/null || true
 done | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |

@@ -3,9 +3,9 @@
 # packages.sh OUTDIR [deb|rpm|tar|wheel|arm]...: builds the packages into OUTDIR, all kinds unless some
 # are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client; with
 # arm, which comes last, the client of those kinds for aarch64, too.
-# What the chosen kinds need is installed first. A first build takes 10 to 30 minutes on two cores; what is under
-# way is printed.
-# Which file is in which package is said by the install_tag of the build files.  The client is the
+# Installs the build dependencies of the chosen kinds first. A first build takes 10 to 30 minutes on two cores;
+# its progress is printed.
+# The install_tag of the build files assigns each file to a package.  The client is the
 # portable one (scripts/portable.sh).  Builds in build-packages.  PACKAGE_VERSION replaces the project's in
 # the packages' names, not in the programs.
 set -euo pipefail
@@ -34,7 +34,7 @@ fi
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 
-quiet() {
+run_logged() {
 	"$@" >"$work/log" 2>&1 || {
 		cat "$work/log" >&2
 		echo "packages.sh: $1 failed" >&2
@@ -42,8 +42,8 @@ quiet() {
 	}
 }
 
-# packed_of BUILD: what is built there for packages: not the client, which is another one.
-packed_of() {
+# list_packed BUILD: the targets built there for packages, without the client, which has its own build.
+list_packed() {
 	meson introspect --install-plan "$1" | python3 -c 'import json, os, sys
 for file, how in json.load(sys.stdin)["targets"].items():
     if how["tag"] != "client":
@@ -52,17 +52,17 @@ for file, how in json.load(sys.stdin)["targets"].items():
 
 build_native() {
 	if [ ! -f "$work/native/build.ninja" ]; then
-		quiet meson setup "$work/native" --prefix=/usr --libdir=lib --buildtype=release \
+		run_logged meson setup "$work/native" --prefix=/usr --libdir=lib --buildtype=release \
 			-Ddebug=true -Dparts=installed "-Dtoolkit=$(scripts/toolkit.sh)"
 	fi
-	build_with_progress "$work/native" "$work/log" $(packed_of "$work/native")
+	build_with_progress "$work/native" "$work/log" $(list_packed "$work/native")
 }
 
-# stage NAME: what is installed of one package.
+# stage NAME: installs the files of one package into its staging folder.
 stage() {
 	rm -rf "$work/stage/$1"
 	mkdir -p "$work/stage/$1"
-	DESTDIR=$work/stage/$1 quiet meson install -C "$work/native" --no-rebuild --tags "$1"
+	DESTDIR=$work/stage/$1 run_logged meson install -C "$work/native" --no-rebuild --tags "$1"
 	find "$work/stage/$1" -name 'lib*.so' -type l -delete
 }
 
@@ -76,7 +76,7 @@ build_deb() {
 	printf 'gpupool (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
 		"$version" "$(sed -n 's/^Maintainer: //p' packaging/debian/control)" \
 		"$(date -R -u -d "@$SOURCE_DATE_EPOCH")" >"$tree/debian/changelog"
-	(cd "$tree" && quiet dpkg-buildpackage -b -us -uc)
+	(cd "$tree" && run_logged dpkg-buildpackage -b -us -uc)
 	rm -f "$out"/gpupool-*.deb
 	cp "$work/deb"/*.deb "$out/"
 }
@@ -86,7 +86,7 @@ pack_rpm() {
 	local folder=$1 parts=$2
 	shift 2
 	rm -rf "$folder/rpm"
-	quiet rpmbuild -bb --nodeps "$@" --define "_topdir $folder/rpm" --define "stage $folder/stage" \
+	run_logged rpmbuild -bb --nodeps "$@" --define "_topdir $folder/rpm" --define "stage $folder/stage" \
 		--define "parts $parts" --define "version_of_ours $version" --define "licence $root/LICENSE" \
 		--define "upgrade $root/packaging/upgrade.sh" packaging/gpupool.spec
 	cp "$folder/rpm"/RPMS/*/*.rpm "$out/"
@@ -106,9 +106,9 @@ strip_all() {
 	find "$1" -type f \( -name '*.so.*' -o -path '*/bin/*' \) -exec "$strip" --strip-unneeded {} +
 }
 
-# client_of MACHINE FOLDER: the portable client, stripped, with all licences and for x86-64 a copy of OpenSSL: it
+# stage_client MACHINE FOLDER: the portable client, stripped, with all licences and for x86-64 a copy of OpenSSL: it
 # may lie anywhere, and needs nothing of the system's packages.
-client_of() {
+stage_client() {
 	local build=$work/client papers=$2/share/doc/gpupool-client
 	if [ "$1" != x86_64 ]; then
 		build=$work/client-$1
@@ -135,7 +135,7 @@ client_of() {
 # build_tar [MACHINE]
 build_tar() {
 	local name=gpupool-client-$version-${1:-x86_64}
-	client_of "${1:-x86_64}" "$work/tar/$name"
+	stage_client "${1:-x86_64}" "$work/tar/$name"
 	cp LICENSE docs/install.md "$work/tar/$name/"
 	tar -C "$work/tar" --sort=name --owner=0 --group=0 --numeric-owner \
 		--mtime="@$SOURCE_DATE_EPOCH" -cJf "$out/$name.tar.xz" "$name"
@@ -143,7 +143,7 @@ build_tar() {
 
 # build_wheel [MACHINE]
 build_wheel() {
-	client_of "${1:-x86_64}" "$work/wheel/usr"
+	stage_client "${1:-x86_64}" "$work/wheel/usr"
 	python3 packaging/wheel.py "$work/wheel/usr" "$version" "${1:-x86_64}" LICENSE "$out"
 }
 
@@ -163,7 +163,7 @@ build_arm() {
 		sed -i 's/^Architecture: amd64$/Architecture: arm64/' "$tree/DEBIAN/control"
 		(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 		find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-		quiet dpkg-deb -Zxz --root-owner-group -b "$tree" "$out"
+		run_logged dpkg-deb -Zxz --root-owner-group -b "$tree" "$out"
 	fi
 	if [[ $kinds == *rpm* ]]; then
 		pack_rpm "$work/arm" "client" --target aarch64
@@ -176,16 +176,16 @@ build_arm() {
 	fi
 }
 
-say() {
+report() {
 	echo "packages.sh: $*" >&2
 }
 
 mkdir -p "$work"
-say "building the client (portable, in ${work##*/}/client)"
+report "building the client (portable, in ${work##*/}/client)"
 scripts/portable.sh "$work/client"
 case $kinds in
 *deb* | *rpm*)
-	say "building daemon and tools (in ${work##*/}/native)"
+	report "building daemon and tools (in ${work##*/}/native)"
 	build_native
 	stage server
 	stage tools
@@ -194,7 +194,7 @@ case $kinds in
 	;;
 esac
 for kind in $kinds; do
-	say "packing: $kind"
+	report "packing: $kind"
 	"build_$kind"
 done
 ls "$out"

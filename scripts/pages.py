@@ -3,7 +3,7 @@
 """pages.py ROOT: checks the pages of this tree, and prints each defect as file:line: defect.
 
 In every page each link leads to a file, and a word in backquotes that looks like a file or a
-function of the tree is one. A page of docs/ begins with the question that it answers.
+function of the tree is one. A page of docs/ begins with a heading that ends with "?".
 """
 import fnmatch
 import os
@@ -67,7 +67,7 @@ def main():
             text = opened.read()
         found = list(missing(page, text, files, names))
         if page.startswith('docs/') and not re.match(r'# .*\?\n', text):
-            found.append((1, 'the first line is not the question that the page answers'))
+            found.append((1, 'the first line is not a heading that ends with "?"'))
         bad += [f'{page}:{n}: {what}' for n, what in sorted(found)]
     print('\n'.join(bad) or f'{len(files)} files, every page is in order')
     return 1 if bad or 'README.md' not in files else 0

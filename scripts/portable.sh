@@ -3,8 +3,8 @@
 # portable.sh BUILD_FOLDER [x86_64|aarch64]: builds the client (libcuda.so.1, libnvidia-ml.so.1,
 # gpupool) so that it runs on every Linux with glibc 2.27 or later and needs nothing else: by zig's C
 # compiler, which has the older glibc's symbols and comes from PyPI into .zig; with the libraries of
-# subprojects/list.txt linked in; with OpenSSL opened only for TLS. What is left to do in
-# BUILD_FOLDER is done, and nothing else. BUILD_FOLDER/stage has the files as they are installed
+# subprojects/list.txt linked in; with OpenSSL opened only for TLS. The build in
+# BUILD_FOLDER is incremental. BUILD_FOLDER/stage has the files as they are installed
 # below /usr.
 set -euo pipefail
 
@@ -36,7 +36,7 @@ fetch_zig() {
 }
 
 # link_headers NAME FOLDER...: the headers of one library, without those of the machine's glibc,
-# and what pkg-config says of it.
+# and its pkg-config file.
 link_headers() {
 	local name=$1 from file
 	shift
@@ -119,5 +119,5 @@ build_with_progress "$folder" "$folder/build.log"
 rm -rf "$folder/stage"
 DESTDIR=$(cd "$folder" && pwd)/stage meson install -C "$folder" --no-rebuild \
 	--tags client --quiet
-# What only who links programs wants: NVIDIA's toolkit has it.
+# Only linking programs needs these links, and NVIDIA's toolkit has them.
 find "$folder/stage" -name 'lib*.so' -type l -delete

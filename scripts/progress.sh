@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that build: what is under way is shown, and of a build that fails what failed.
+# For scripts that build: shows progress, and the errors of a build that fails.
 
 # build_with_progress FOLDER LOG TARGET...: runs ninja there. A terminal has its progress, a file a line every
 # 20 seconds.

@@ -7,8 +7,8 @@
 BUILD is a build folder with its objects, DIR the tree that has scripts/rooms.txt (this one). An
 arrow goes from a file to a header that it includes, to the file that defines a symbol which it
 needs, and from a file that takes a callback to the file that gives it one. Prints every arrow that
-no rule allows as "file -> file: symbol", what hides an arrow (a weak symbol, a macro that says what
-is included), and every circle that is larger than the rules allow. --circles prints all circles of
+no rule allows as "file -> file: symbol", all that hides an arrow (a weak symbol, a macro as the name
+of an included file), and every circle that is larger than the rules allow. --circles prints all circles of
 more than one file, --arrows the number of arrows between rooms.
 """
 import argparse
@@ -34,7 +34,7 @@ DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;
 
 
 class Rules:
-    """What scripts/rooms.txt says; its head describes the words."""
+    """The rules of scripts/rooms.txt; its head describes the words."""
 
     def __init__(self, root):
         path = os.path.join(root, 'scripts/rooms.txt')
@@ -44,12 +44,12 @@ class Rules:
         with open(path) as file:
             for number, line in enumerate(file, 1):
                 words = line.split('#')[0].split()
-                if words and not self.take(words, line):
+                if words and not self.add_rule(words, line):
                     sys.exit(f'{path}:{number}: "{words[0]}" is not understood here')
         for room in {*sum(self.uses.values(), []), *self.generated.values()} - self.uses.keys():
             sys.exit(f'{path}: there is no room "{room}"')
 
-    def take(self, words, line):
+    def add_rule(self, words, line):
         kind, rest = words[0], words[1:]
         if kind == 'room' and len(rest) >= 1:
             self.uses[rest[0].rstrip(':')] = rest[1:]
@@ -64,7 +64,7 @@ class Rules:
         return True
 
     def room(self, path):
-        """The room that a file stands in, or None."""
+        """The room of a file, or None."""
         if os.path.basename(path) in self.generated:
             return self.generated[os.path.basename(path)]
         folder = os.path.dirname(path)

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-# What a sanitizer prints, from its head to its summary, and what of a line nobody needs.
+# A sanitizer's report, from its head to its summary, and the parts of a line that are left out.
 REPORT = re.compile(r'WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|runtime error:')
 REPORT_END = re.compile(r'SUMMARY: |^#? *=====+$')
 NOISE = re.compile(r'^# ?|0x[0-9a-f]+ in |\.\./|\(lib[^)]*\)|\(BuildId:[^)]*\)')
@@ -32,7 +32,7 @@ def count(record):
         if result == 'SKIP':
             return 0, 0, 1
         return (0, 1, 0) if bad else (1, 0, 0)
-    # A program that broke off, or that a sanitizer ended, has failed, whatever it had printed.
+    # A program that aborted, or that a sanitizer ended, has failed even if all its cases passed.
     if bad and failed == 0:
         failed = 1
     return passed, failed, skipped
@@ -52,7 +52,7 @@ def condensed(reason):
 
 
 def show(folder, record):
-    """Says what failed, and why: whoever has only the end of the output needs no more."""
+    """Prints each failure and its reason, so that the end of the output suffices."""
     print(f"failed in {folder}: {record['name']} ({record['result']})")
     lines = record.get('stdout', '').splitlines()
     reason = []

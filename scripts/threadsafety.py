@@ -3,8 +3,8 @@
 """scripts/threadsafety.py BUILD [FOLDER...]: clang's -Wthread-safety over what has locks.
 
 Reads how the files of the folders (all that have locks, but softgpu/) are compiled from the build
-folder, and lets clang look at each, without compiling it. base/lock.h says what a function has to do
-with which lock; it is included first, so that every file's locks are known. Prints clang's errors.
+folder, and runs clang's analysis on each, without compiling it. base/lock.h has the annotations of functions
+and locks; it is included first, so that every file's locks are known. Prints clang's errors.
 """
 import concurrent.futures
 import json
@@ -20,7 +20,7 @@ FLAGS = ['-fsyntax-only', '-DGP_CHECK_LOCKS', '-Wno-everything', '-Wthread-safet
          '-include']
 
 
-def looks(build, folders):
+def list_commands(build, folders):
     root = pathlib.Path(__file__).resolve().parent.parent
     seen = set()
     for entry in json.loads((build / 'compile_commands.json').read_text()):
@@ -37,14 +37,14 @@ def looks(build, folders):
         yield ['clang', *kept, *FLAGS, str(root / 'base/lock.h'), str(path)], entry['directory']
 
 
-def look(command, directory):
+def check(command, directory):
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
 
 
 def main():
     failed = files = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in pool.map(lambda job: look(*job), looks(pathlib.Path(sys.argv[1]), tuple(sys.argv[2:]) or FOLDERS)):
+        for done in pool.map(lambda job: check(*job), list_commands(pathlib.Path(sys.argv[1]), tuple(sys.argv[2:]) or FOLDERS)):
             files += 1
             failed += done.returncode != 0
             sys.stdout.write(done.stderr)

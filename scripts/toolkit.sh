@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Prints the directory of a CUDA 13 toolkit to build with: $CUDA_HOME, /usr/local/cuda, or one that
-# is put together from PyPI's wheels in .toolkit of this repository. What is fetched is proved by
+# is put together from PyPI's wheels in .toolkit of this repository. A fetched toolkit is tested by
 # compiling and linking a program in three ways before it is used.
 set -euo pipefail
 

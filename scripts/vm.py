@@ -14,11 +14,11 @@ OWN = '10.9.0.1'
 
 
 class Cannot(Exception):
-    """There can be no virtual machine here; the text says why."""
+    """There can be no virtual machine here; the text has the reason."""
 
 
 class Broken(Exception):
-    """The virtual machine did not come to its end; the text says how far it came."""
+    """The virtual machine did not come to its end; the text has its last state."""
 
 
 def read(path):
@@ -40,7 +40,7 @@ def run(commands, seconds=300, each_seconds=600, log=None, rdma=False):
     """[(environment, [program, argument, ...])] to [(status, output, error output, seconds)].
 
     Addresses that the environments name are of the machine's own network, in which this machine's
-    loopback is HOST. All together may take so many seconds. log: a file for the kernel's. rdma: the
+    loopback is HOST. All together may take SECONDS. log: a file for the kernel's. rdma: the
     machine has an RDMA device at OWN, and no other network.
     """
     settings = {'VM_NET': '' if rdma else 'user', 'VM_RDMA': '1' if rdma else '', 'VM_SECONDS': str(seconds),
@@ -48,7 +48,7 @@ def run(commands, seconds=300, each_seconds=600, log=None, rdma=False):
     with tempfile.TemporaryDirectory(prefix='gpupool-vm-') as folder:
         with open(os.path.join(folder, 'run'), 'w', encoding='utf-8') as file:
             file.write(guest_script(commands, each_seconds))
-        # No process group and no time limit of its own: what ends the caller ends the machine, too.
+        # No process group and no time limit of its own: a signal that ends the caller ends the machine, too.
         ended = subprocess.run([SCRIPT, folder, 'bash', './run'], stdin=subprocess.DEVNULL, capture_output=True,
                                text=True, env={**os.environ, **settings})
         said = (ended.stdout + ended.stderr).strip()

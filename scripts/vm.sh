@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # vm.sh DIR COMMAND [ARG...]: runs COMMAND in DIR in a virtual machine (QEMU without KVM, Debian's
-# kernel). It sees the files of this machine and none of its devices; what it writes is gone
-# afterwards, except in DIR. Standard output gets all that COMMAND prints. Exit status: COMMAND's;
-# 77: it cannot run here, and one line says why; 124: the time was over; 125: the machine failed.
+# kernel). It sees the files of this machine and none of its devices; files written outside of DIR are gone
+# afterwards. Standard output gets all that COMMAND prints. Exit status: COMMAND's;
+# 77: it cannot run here, and one line has the reason; 124: the time was over; 125: the machine failed.
 # vm.sh --kit FOLDER: makes FOLDER, with which VM_KIT=FOLDER vm.sh ... runs on a machine without
 # QEMU, packages and network.
 #

@@ -23,7 +23,7 @@ struct wanted {
 	const char *name; /* common name, or NULL */
 	const char *also; /* subject's alternative names, or NULL */
 	const char *use;  /* extended key usage, or NULL */
-	int hours;        /* that it holds from now on */
+	int hours;        /* that it is valid, from now */
 };
 
 static const char server[] = "serverAuth", client[] = "clientAuth";

@@ -327,7 +327,7 @@ empty()
 }
 
 static __global__ void
-takes(void *, int)
+with_parameters(void *, int)
 {
 }
 
@@ -350,7 +350,7 @@ time_launches(const char *name, int count, const std::function<void(int)> &launc
 }
 
 static CUfunction
-function_of(const void *kernel)
+get_function(const void *kernel)
 {
 	cudaFunction_t function;
 
@@ -375,7 +375,8 @@ launch_ex(CUfunction function, CUstream stream, void **extra)
 static void
 launches(int count)
 {
-	CUfunction none = function_of((const void *)empty), some = function_of((const void *)takes);
+	CUfunction none = get_function((const void *)empty),
+		   some = get_function((const void *)with_parameters);
 	CUstream blocking, stream = make_stream();
 	char bytes[12] = {};
 	void *pointer = NULL, *one_by_one[] = { &pointer, bytes };
@@ -460,7 +461,7 @@ time_copy(const std::function<void()> &give, struct copied *copied, bool polls)
 }
 
 static void
-copies_of(const char *name, void *host, CUdeviceptr device, struct copied *copied)
+measure_copies(const char *name, void *host, CUdeviceptr device, struct copied *copied)
 {
 	CUdeviceptr there;
 
@@ -516,8 +517,8 @@ copies()
 	CHECK(cuMemHostAlloc(&host, size, CU_MEMHOSTALLOC_DEVICEMAP));
 	CHECK(cuMemHostRegister(shared, size,
 				CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
-	copies_of("the driver's", host, device, &copied);
-	copies_of("shared", shared, device, &copied);
+	measure_copies("the driver's", host, device, &copied);
+	measure_copies("shared", shared, device, &copied);
 }
 
 static unsigned int *
@@ -586,7 +587,7 @@ median(std::vector<double> values)
 static void
 several_threads(int count, int mark)
 {
-	CUfunction kernel = function_of((const void *)empty);
+	CUfunction kernel = get_function((const void *)empty);
 	std::vector<cudaStream_t> streams;
 
 	printf("launches/s, issued and done; gain: done by a thread a stream, by one thread\n");

@@ -119,7 +119,7 @@ marker(CUcontext context, CUstream stream, const char *where)
 		continue;
 	int left = *reinterpret_cast<volatile int *>(cells);
 	std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-	printf("%s: the marker came behind all launches of itself: %s (%.0f ms, %d left)\n", where,
+	printf("%s: the marker came after all launches of itself: %s (%.0f ms, %d left)\n", where,
 	       left == 0 ? "yes" : "no", took.count(), left);
 	CHECK(cuStreamSynchronize(stream));
 	CHECK(cuGraphExecDestroy(exec));

@@ -4,7 +4,7 @@
 
 Each FILE is a fatbin, a cubin or PTX text.  Every word of a fatbin's headers, of an ELF's header and
 of its table of sections is changed by itself, and cuModuleLoadData() gets the result.  A worker of
-the daemon is such a process: what is listed here image/ has to refuse.  One line for each word and
+the daemon is such a process: image/ has to refuse each image listed here.  One line for each word and
 value that ended it, or that took longer than ten seconds; then a sum for each file.
 """
 import ctypes
@@ -27,7 +27,7 @@ def words_of_elf(data, at):
     yield from range(at + table, min(at + table + size * count, len(data) - 3), 4)
 
 
-def words_of(data):
+def find_words(data):
     if data[:4] != struct.pack("<I", 0xba55ed50):
         yield from words_of_elf(data, 0)
         return
@@ -40,24 +40,24 @@ def words_of(data):
         at += header + payload
 
 
-def changes_of(data):
-    for word in words_of(data):
+def make_changes(data):
+    for word in find_words(data):
         for value in VALUES:
             if data[word:word + 4] != struct.pack("<I", value):
                 yield word, value
 
 
 def load(path, first):
-    """In a process of its own: says which change comes before each load, and what came of it."""
+    """In a separate process: prints the change before each load, and its result."""
     cuda = ctypes.CDLL("libcuda.so.1")
     context, module = ctypes.c_void_p(), ctypes.c_void_p()
     if cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) or cuda.cuCtxSetCurrent(context):
         sys.exit("no device")
     with open(path, "rb") as file:
         data = file.read()
-    # What is behind the image is as readable as it is in a worker.
+    # Readable memory follows the image, as in a worker.
     room = ctypes.create_string_buffer(len(data) + (1 << 20))
-    for number, (word, value) in enumerate(changes_of(data)):
+    for number, (word, value) in enumerate(make_changes(data)):
         if number < first:
             continue
         ctypes.memmove(room, data, len(data))
@@ -73,7 +73,7 @@ def load(path, first):
 
 def probe(path):
     with open(path, "rb") as file:
-        changes = list(changes_of(file.read()))
+        changes = list(make_changes(file.read()))
     next_one, ended = 0, 0
     while next_one < len(changes):
         child = subprocess.Popen([sys.executable, __file__, "--load", path, str(next_one)], stdout=subprocess.PIPE)

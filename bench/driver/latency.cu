@@ -56,7 +56,7 @@ struct path {
 };
 
 static void
-look(const path *path)
+spin_pause(const path *path)
 {
 #if defined(__x86_64__)
 	if (path->pauses)
@@ -68,14 +68,14 @@ static void
 wait_word(const path *path, const word *word, uint32_t value)
 {
 	while (word->value.load(std::memory_order_acquire) != value && !path->over)
-		look(path);
+		spin_pause(path);
 }
 
 static void
 wait_marker(const path *path, uint32_t value)
 {
 	while (*path->marker != value && !path->over)
-		look(path);
+		spin_pause(path);
 }
 
 static void
@@ -115,7 +115,7 @@ respond(path *path)
 
 /* Runs for at most about a second. */
 static double
-median_of(const std::function<void()> &once)
+measure_median(const std::function<void()> &once)
 {
 	std::vector<double> took;
 	double end;
@@ -146,7 +146,7 @@ handed_over(path *path, bool responder)
 	threads.emplace_back(execute, path, !responder);
 	if (responder)
 		threads.emplace_back(respond, path);
-	took = median_of([&] {
+	took = measure_median([&] {
 		path->asked.value.store(++turn, std::memory_order_release);
 		wait_word(path, &path->answered, turn);
 	});
@@ -160,7 +160,7 @@ handed_over(path *path, bool responder)
 static void
 measure_calls(path *path, const char *name)
 {
-	double native = median_of([&] {
+	double native = measure_median([&] {
 		path->work();
 		CHECK(cuStreamSynchronize(path->stream));
 	});
@@ -170,7 +170,7 @@ measure_calls(path *path, const char *name)
 
 		path->pauses = pauses;
 		path->over = false;
-		polled = median_of([&] {
+		polled = measure_median([&] {
 			give(path, ++path->marked);
 			wait_marker(path, path->marked);
 		});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stamps: cost and accuracy of measuring when a stream reaches a point, natively.
+ * Cost and accuracy of measuring when a stream reaches a point, natively.
  *
  *   stamps [COUNT [EVERY]]
  *       The step of the GPU's clock. The time that a single-thread kernel which writes that clock
@@ -37,7 +37,7 @@ clock_of_gpu()
 }
 
 static __global__ void
-stamp(volatile word *to)
+write_clock(volatile word *to)
 {
 	*to = clock_of_gpu();
 }
@@ -111,7 +111,7 @@ median(std::vector<T> values)
 }
 
 static void
-launch_stamp(cudaStream_t stream, word *to, bool first = false)
+launch_timestamp(cudaStream_t stream, word *to, bool first = false)
 {
 	static int greatest = [] {
 		int least, most;
@@ -128,7 +128,7 @@ launch_stamp(cudaStream_t stream, word *to, bool first = false)
 	config.stream = stream;
 	config.attrs = &attribute;
 	config.numAttrs = first;
-	CHECK(cudaLaunchKernelEx(&config, stamp, (volatile word *)to));
+	CHECK(cudaLaunchKernelEx(&config, write_clock, (volatile word *)to));
 }
 
 static void
@@ -138,7 +138,7 @@ write_word(cudaStream_t stream, word *to)
 }
 
 static void
-tell_steps()
+print_steps()
 {
 	word *words = pinned_words(2);
 
@@ -149,7 +149,7 @@ tell_steps()
 
 /* Prints the time that a call takes its caller; the queue never fills. */
 static void
-tell_cost(const char *name, cudaStream_t stream, const std::function<void()> &call)
+print_cost(const char *name, cudaStream_t stream, const std::function<void()> &call)
 {
 	double took = 0;
 
@@ -165,38 +165,38 @@ tell_cost(const char *name, cudaStream_t stream, const std::function<void()> &ca
 }
 
 static void
-tell_costs()
+print_costs()
 {
 	cudaStream_t stream = make_stream();
 	cudaEvent_t timed = make_event(0), untimed = make_event(cudaEventDisableTiming);
 	word *words = pinned_words(2);
 
-	tell_cost("an empty kernel", stream, [&] { empty<<<1, 1, 0, stream>>>(); });
-	tell_cost("a stamp", stream, [&] { launch_stamp(stream, words); });
-	tell_cost("a stamp of greatest priority", stream,
-		  [&] { launch_stamp(stream, words, true); });
-	tell_cost("a written word", stream, [&] { write_word(stream, words); });
-	tell_cost("an event that takes the time", stream,
-		  [&] { CHECK(cudaEventRecord(timed, stream)); });
-	tell_cost("an event that does not", stream,
-		  [&] { CHECK(cudaEventRecord(untimed, stream)); });
+	print_cost("an empty kernel", stream, [&] { empty<<<1, 1, 0, stream>>>(); });
+	print_cost("a timestamp", stream, [&] { launch_timestamp(stream, words); });
+	print_cost("a timestamp of greatest priority", stream,
+		   [&] { launch_timestamp(stream, words, true); });
+	print_cost("a written word", stream, [&] { write_word(stream, words); });
+	print_cost("an event that takes the time", stream,
+		   [&] { CHECK(cudaEventRecord(timed, stream)); });
+	print_cost("an event that does not", stream,
+		   [&] { CHECK(cudaEventRecord(untimed, stream)); });
 }
 
 /* Nanoseconds between two marks around `work`; kind 0: by events. */
 static double
-length_of(int kind, cudaStream_t stream, const std::function<void()> &work)
+measure_length(int kind, cudaStream_t stream, const std::function<void()> &work)
 {
 	static cudaEvent_t from = make_event(0), to = make_event(0);
 	static word *words = pinned_words(2);
 	float ms = 0;
 
 	if (kind)
-		launch_stamp(stream, words, kind == 2);
+		launch_timestamp(stream, words, kind == 2);
 	else
 		CHECK(cudaEventRecord(from, stream));
 	work();
 	if (kind)
-		launch_stamp(stream, words + 1, kind == 2);
+		launch_timestamp(stream, words + 1, kind == 2);
 	else
 		CHECK(cudaEventRecord(to, stream));
 	CHECK(cudaStreamSynchronize(stream));
@@ -207,9 +207,10 @@ length_of(int kind, cudaStream_t stream, const std::function<void()> &work)
 }
 
 static void
-tell_lengths(const char *name, int tries, const std::function<void()> &others)
+print_lengths(const char *name, int tries, const std::function<void()> &others)
 {
-	static const char *const kinds[] = { "events", "stamps", "stamps of greatest priority" };
+	static const char *const kinds[] = { "events", "timestamps",
+					     "timestamps of greatest priority" };
 	cudaStream_t stream = make_stream();
 
 	for (int kind = 0; kind < 3; kind++) {
@@ -217,10 +218,10 @@ tell_lengths(const char *name, int tries, const std::function<void()> &others)
 
 		for (int i = 0; i < tries; i++) {
 			others();
-			nothing.push_back(length_of(kind, stream, [] {}));
+			nothing.push_back(measure_length(kind, stream, [] {}));
 			others();
-			kernel.push_back(
-				length_of(kind, stream, [&] { spin<<<1, 1, 0, stream>>>(50000); }));
+			kernel.push_back(measure_length(kind, stream,
+							[&] { spin<<<1, 1, 0, stream>>>(50000); }));
 		}
 		printf("%s, by %s: nothing takes %.0f ns (at most %.0f), a kernel of 50 us %.0f "
 		       "(at most %.0f)\n",
@@ -231,7 +232,7 @@ tell_lengths(const char *name, int tries, const std::function<void()> &others)
 }
 
 static void
-tell_all_lengths()
+print_all_lengths()
 {
 	cudaStream_t other = make_stream();
 	cudaDeviceProp prop;
@@ -239,9 +240,9 @@ tell_all_lengths()
 
 	CHECK(cudaGetDeviceProperties(&prop, 0));
 	full = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / 1024);
-	tell_lengths("alone", TRIES, [] {});
+	print_lengths("alone", TRIES, [] {});
 	/* Blocks of 100 us, some of which always wait for a multiprocessor. */
-	tell_lengths("beside a full GPU", TRIES / 10, [&] {
+	print_lengths("beside a full GPU", TRIES / 10, [&] {
 		if (cudaStreamQuery(other) == cudaSuccess || ++queued % 4 == 0)
 			spin<<<full * 8, 1024, 0, other>>>(100000);
 	});
@@ -249,14 +250,14 @@ tell_all_lengths()
 }
 
 /* Marks that a thread puts around its launches. */
-struct marks {
+struct method {
 	const char *name;
 	std::function<void(cudaStream_t, word *, cudaEvent_t *, int)> mark;
 };
 
 static double
 launch_by(int threads, int count, int every, const std::vector<cudaStream_t> &streams,
-	  const marks &marks)
+	  const method &method)
 {
 	static word *words = pinned_words(64 * WORDS);
 	std::vector<std::thread> running;
@@ -276,12 +277,12 @@ launch_by(int threads, int count, int every, const std::vector<cudaStream_t> &st
 				;
 			for (int i = 0; i < each; i++) {
 				if (i % every == 0)
-					marks.mark(streams[t], words + t * WORDS + i % WORDS,
-						   events, 0);
+					method.mark(streams[t], words + t * WORDS + i % WORDS,
+						    events, 0);
 				empty<<<1, 1, 0, streams[t]>>>();
 				if (i % every == every - 1)
-					marks.mark(streams[t], words + t * WORDS + i % WORDS,
-						   events, 1);
+					method.mark(streams[t], words + t * WORDS + i % WORDS,
+						    events, 1);
 			}
 			CHECK(cudaStreamSynchronize(streams[t]));
 		});
@@ -296,20 +297,20 @@ launch_by(int threads, int count, int every, const std::vector<cudaStream_t> &st
 }
 
 static void
-tell_threads(int count, int every)
+print_threads(int count, int every)
 {
-	const marks all[] = {
+	const method all[] = {
 		{ "nothing", [](cudaStream_t, word *, cudaEvent_t *, int) {} },
 		{ "events that take the time", [](cudaStream_t s, word *, cudaEvent_t *e,
 						  int) { CHECK(cudaEventRecord(e[0], s)); } },
-		{ "stamps",
-		  [](cudaStream_t s, word *w, cudaEvent_t *, int) { launch_stamp(s, w); } },
-		{ "events that do not, behind",
+		{ "timestamps",
+		  [](cudaStream_t s, word *w, cudaEvent_t *, int) { launch_timestamp(s, w); } },
+		{ "events that do not, after",
 		  [](cudaStream_t s, word *, cudaEvent_t *e, int end) {
 			  if (end)
 				  CHECK(cudaEventRecord(e[1], s));
 		  } },
-		{ "written words, behind",
+		{ "written words, after",
 		  [](cudaStream_t s, word *w, cudaEvent_t *, int end) {
 			  if (end)
 				  write_word(s, w);
@@ -345,9 +346,9 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(cudaSetDevice(0));
 	CHECK(cudaFree(NULL));
-	tell_steps();
-	tell_costs();
-	tell_all_lengths();
-	tell_threads(count, every);
+	print_steps();
+	print_costs();
+	print_all_lengths();
+	print_threads(count, every);
 	return 0;
 }

@@ -5,7 +5,7 @@ import math
 import struct
 from ctypes import byref, c_double, c_float, c_int, c_int64, c_longlong, c_size_t, c_uint64
 
-from cuda_libraries import (Buffer, Captured, Failed, Library, NO, R_16F, R_32F, case, make_stream, need_gpus, none, of, one,
+from cuda_libraries import (Buffer, Captured, Failed, Library, NO, R_16F, R_32F, case, make_stream, need_gpus, none, one, pointer_to,
                             product, require_near, runtime, show, total, wave, workspace, zeros)
 
 M, N, K = 48, 32, 64
@@ -21,7 +21,7 @@ def blas(stream=None):
 
 
 def gemm(library, handle, a, b, c, beta=0.0):
-    library.cublasSgemm_v2(handle, NO, NO, M, N, K, one(), a.at, M, b.at, K, of(c_float, beta), c.at, M)
+    library.cublasSgemm_v2(handle, NO, NO, M, N, K, one(), a.at, M, b.at, K, pointer_to(c_float, beta), c.at, M)
 
 
 @case
@@ -103,7 +103,7 @@ class Multiply:
                        for rows, columns in ((M, K), (K, N), (M, N))]
         preference = self.library.make('cublasLtMatmulPreferenceCreate')
         self.space = workspace(4 << 20)
-        self.library.cublasLtMatmulPreferenceSetAttribute(preference, 1, of(c_size_t, 4 << 20), c_size_t(8))
+        self.library.cublasLtMatmulPreferenceSetAttribute(preference, 1, pointer_to(c_size_t, 4 << 20), c_size_t(8))
         # An algorithm is 64 bytes of a result's 96.
         self.algorithm, found = (ctypes.c_char * 96)(), c_int()
         self.library.cublasLtMatmulAlgoGetHeuristic(self.handle, self.what, *self.shapes, self.shapes[2], preference, 1,

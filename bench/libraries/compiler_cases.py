@@ -39,7 +39,7 @@ def compile_to(what, source, *options, name=None):
 
 
 def link(kind, parts, *options):
-    """What nvJitLink makes of parts, (kind, bytes) each: 'Cubin' or 'Ptx'.  Kinds: 1 cubin, 2 PTX, 3 LTO-IR."""
+    """The output of nvJitLink for parts, (kind, bytes) each: 'Cubin' or 'Ptx'.  Kinds: 1 cubin, 2 PTX, 3 LTO-IR."""
     library = Library('nvJitLink')
     flags = (c_char_p * len(options))(*(option.encode() for option in options))
     linker = library.make('nvJitLinkCreate', ctypes.c_uint32(len(options)), flags)
@@ -86,7 +86,7 @@ def nvrtc_run(*kinds):
         show(what, name.decode())
     try:
         compile_to('PTX', b'__global__ void broken() { nothing; }')
-        show('compiled what is no program')
+        show('compiled an invalid program')
     except Failed as error:
         show('nothing' in str(error) and 'program.cu(1)' in str(error))
 

@@ -39,7 +39,7 @@ def total(values):
     return float(f'{math.fsum(map(abs, values)):.4g}')
 
 
-def version_of(path):
+def parse_version(path):
     return [int(part) for part in re.findall(r'\d+', path.rpartition('.so')[2])]
 
 
@@ -56,9 +56,9 @@ def folders():
 def find(name):
     """The path of the newest lib<name>.so.N in the first folder that has one; None."""
     for folder in folders():
-        found = [path for path in glob.glob(os.path.join(folder, f'lib{name}.so.*')) if version_of(path)]
+        found = [path for path in glob.glob(os.path.join(folder, f'lib{name}.so.*')) if parse_version(path)]
         if found:
-            return max(found, key=version_of)
+            return max(found, key=parse_version)
     return None
 
 
@@ -89,7 +89,7 @@ class Library:
         return call
 
     def make(self, name, *arguments):
-        """What a function writes by its first parameter: a handle."""
+        """Returns the handle that a function writes by its first parameter."""
         handle = c_void_p()
         getattr(self, name)(byref(handle), *arguments)
         return handle
@@ -99,17 +99,17 @@ def runtime():
     return Library('cudart')
 
 
-def of(kind, value):
+def pointer_to(kind, value):
     """A pointer to a number."""
     return byref(kind(value))
 
 
 def one(kind=ctypes.c_float):
-    return of(kind, 1)
+    return pointer_to(kind, 1)
 
 
 def none(kind=ctypes.c_float):
-    return of(kind, 0)
+    return pointer_to(kind, 0)
 
 
 def wave(count, seed=1):
@@ -151,13 +151,13 @@ def make_stream():
 
 
 class Captured:
-    """What a stream is given in the with becomes a graph; every replay ends before it returns."""
+    """Work that a stream gets inside the with becomes a graph; every replay ends before it returns."""
 
     def __init__(self, stream):
         self.stream, self.graph, self.executable = stream, c_void_p(), c_void_p()
 
     def __enter__(self):
-        # What ran before in the stream has nothing to do with what is written next.
+        # Earlier work of the stream must not be part of the capture.
         runtime().cudaStreamSynchronize(self.stream)
         runtime().cudaStreamBeginCapture(self.stream, 0)
         return self

@@ -34,7 +34,7 @@ class Convolution:
                                              space[0].at, space[1], none(), self.y_shape, self.y.at)
 
     def one_value(self, image, plane, row, column):
-        """What y has there."""
+        """The value of y at this position."""
         return sum(self.x.host[((image * 3 + c) * 16 + row + i - 1) * 16 + column + j - 1] * self.w.host[(plane * 3 + c) * 9 + i * 3 + j]
                    for c in range(3) for i in range(3) for j in range(3) if 0 <= row + i - 1 < 16 and 0 <= column + j - 1 < 16)
 

@@ -2,8 +2,8 @@
 """Small programs of CUDA's libraries, by ctypes: library_cases.py NAME runs one.
 
 Each compares what the library computes with what Python does, and ends with an error where they differ.
-What a case prints is the same in every run. Those with `captured` replay a graph of what a library
-did in a stream; those with `two_gpus` need two.
+The output of a case is the same in every run. Cases with `captured` replay a graph of a library's
+work in a stream; those with `two_gpus` need two.
 """
 import sys
 

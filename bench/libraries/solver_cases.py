@@ -187,7 +187,7 @@ class Spread:
 
 
 def on_each(devices, count, kind):
-    """Memory of so many numbers on each, and the array of their places."""
+    """Memory for COUNT numbers on each device, and the array of the addresses."""
     buffers = []
     for device in devices:
         runtime().cudaSetDevice(device)

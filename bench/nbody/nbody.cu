@@ -70,7 +70,7 @@ distance(const vec4<double> &a, const vec4<double> &b)
 
 /*
  * Returns the largest error of a body's change, relative to the largest change. Compares changes
- * rather than values, because a small step hardly changes the values, whatever was computed.
+ * rather than values, because a small step hardly changes the values, even if the result is wrong.
  */
 static double
 relative_error(const std::vector<vec4<double>> &start, const std::vector<vec4<double>> &expected,

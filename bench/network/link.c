@@ -66,7 +66,7 @@ link_get_counts(struct link_counts *result)
 }
 
 void
-link_forget_counts(void)
+link_reset_counts(void)
 {
 	(void)pthread_mutex_lock(&lock);
 	counts = (struct link_counts){ 0 };
@@ -88,7 +88,7 @@ count_way(enum link_way way, size_t bytes)
 
 /* Adds bytes to the link's queue; returns when they arrive at the other end. */
 static uint64_t
-due_of(enum link_way way, uint64_t now, size_t bytes)
+queue_bytes(enum link_way way, uint64_t now, size_t bytes)
 {
 	uint64_t due = now;
 
@@ -111,7 +111,7 @@ add_parts(struct pump *pump, uint64_t now, size_t bytes)
 
 		pump->in += part;
 		pump->parts[pump->next % PARTS] =
-			(struct part){ .end = pump->in, .due = due_of(pump->way, now, part) };
+			(struct part){ .end = pump->in, .due = queue_bytes(pump->way, now, part) };
 		pump->next++;
 		bytes -= part;
 	}
@@ -119,7 +119,7 @@ add_parts(struct pump *pump, uint64_t now, size_t bytes)
 
 /* Returns the number of bytes that may be read at once now. */
 static size_t
-room_of(const struct pump *pump)
+get_room(const struct pump *pump)
 {
 	size_t room = set.window - (size_t)(pump->in - pump->out);
 	size_t left = set.window - (size_t)(pump->in % set.window);
@@ -133,9 +133,9 @@ room_of(const struct pump *pump)
 
 /* Returns whether anything was read. */
 static bool
-take(struct pump *pump)
+receive(struct pump *pump)
 {
-	size_t room = room_of(pump);
+	size_t room = get_room(pump);
 	ssize_t got;
 
 	if (room == 0)
@@ -198,7 +198,7 @@ give(struct pump *pump, bool *full_p)
 static void
 rest(struct pump *pump, bool full)
 {
-	struct pollfd fds[2] = { { .fd = room_of(pump) > 0 ? pump->from : -1, .events = POLLIN },
+	struct pollfd fds[2] = { { .fd = get_room(pump) > 0 ? pump->from : -1, .events = POLLIN },
 				 { .fd = full ? pump->to : -1, .events = POLLOUT } };
 	struct timespec time = { 0 };
 	uint64_t now = gp_now_ns(), due;
@@ -223,7 +223,7 @@ pass_on(struct pump *pump)
 	int given = 0;
 
 	while (given >= 0 && !(pump->ended && pump->in == pump->out)) {
-		bool taken = take(pump);
+		bool taken = receive(pump);
 
 		given = give(pump, &full);
 		if (!taken && given == 0)
@@ -284,7 +284,7 @@ run(void *arg)
 }
 
 static struct pump *
-pump_of(struct connection *connection, enum link_way way)
+pump_create(struct connection *connection, enum link_way way)
 {
 	struct pump *pump = calloc(1, sizeof(*pump));
 	uint8_t *ring = malloc(set.window);
@@ -319,7 +319,7 @@ link_connect(int near, int far)
 	connection->far = far;
 	connection->ways = 2;
 	for (int way = LINK_UP; way <= LINK_DOWN; way++) {
-		pumps[way] = pump_of(connection, (enum link_way)way);
+		pumps[way] = pump_create(connection, (enum link_way)way);
 		if (!pumps[way] || pthread_create(&thread, NULL, run, pumps[way]))
 			abort(); /* a half-open connection would invalidate the measurement */
 		(void)pthread_detach(thread);

@@ -44,6 +44,6 @@ int link_connect(int near, int far) __attribute__((warn_unused_result));
 /* Stores a copy of the counters. */
 void link_get_counts(struct link_counts *counts);
 /* Resets the counters to 0. */
-void link_forget_counts(void);
+void link_reset_counts(void);
 
 #endif /* GP_BENCH_LINK_H */

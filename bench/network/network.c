@@ -199,7 +199,7 @@ main(int argc, char **argv)
 	read_options(argc, argv, &options);
 	link_set(&options);
 	rtt = measure();
-	link_forget_counts();
+	link_reset_counts();
 	listener = listen_on_loopback(&address);
 	if (pthread_create(&thread, NULL, accept_all, &listener))
 		die("cannot start a thread");

@@ -23,11 +23,11 @@ class Network:
         self.rtt = float(self.read('rtt'))
 
     def read(self, word):
-        """What stands behind this word in the next line."""
+        """Returns the text after this word in the next line."""
         line = self.process.stdout.readline()
         if not line.startswith(word + ' '):
             self.process.kill()
-            raise RuntimeError(f'the network ended, or says {line!r}')
+            raise RuntimeError(f'the network ended, or unexpected output: {line!r}')
         return line[len(word) + 1:].strip()
 
     def counts(self):

@@ -27,13 +27,13 @@
 #define MESSAGE 64
 
 /* The first bytes of a request; the rest is zero. */
-struct question {
+struct request {
 	uint64_t up, down; /* bytes that follow the request, and bytes of the reply */
 };
 
 struct part {
 	int fd;
-	struct question question;
+	struct request request;
 };
 
 static void
@@ -87,12 +87,12 @@ answer(void *arg)
 {
 	int fd = *(int *)arg;
 	char message[MESSAGE], *room = make_room();
-	struct question question;
+	struct request request;
 
 	free(arg);
 	while (recv(fd, message, sizeof(message), MSG_WAITALL) == sizeof(message)) {
-		memcpy(&question, message, sizeof(question));
-		if (receive_bytes(fd, question.up, room) || send_bytes(fd, question.down))
+		memcpy(&request, message, sizeof(request));
+		if (receive_bytes(fd, request.up, room) || send_bytes(fd, request.down))
 			break;
 	}
 	free(room);
@@ -173,15 +173,15 @@ connect_to(char *text)
 }
 
 static void *
-ask(void *arg)
+exchange(void *arg)
 {
 	const struct part *part = arg;
 	char message[MESSAGE] = { 0 }, *room = make_room();
 
-	memcpy(message, &part->question, sizeof(part->question));
+	memcpy(message, &part->request, sizeof(part->request));
 	if (send(part->fd, message, sizeof(message), MSG_NOSIGNAL) != sizeof(message) ||
-	    send_bytes(part->fd, part->question.up) ||
-	    receive_bytes(part->fd, part->question.down, room))
+	    send_bytes(part->fd, part->request.up) ||
+	    receive_bytes(part->fd, part->request.down, room))
 		die("the connection is lost");
 	free(room);
 	return NULL;
@@ -189,15 +189,15 @@ ask(void *arg)
 
 /* Sends requests over all connections at once; this thread handles the first connection. */
 static void
-ask_all(struct part *parts, int count)
+exchange_all(struct part *parts, int count)
 {
 	pthread_t threads[CONNECTIONS_MAX];
 
 	for (int i = 1; i < count; i++) {
-		if (pthread_create(&threads[i], NULL, ask, &parts[i]))
+		if (pthread_create(&threads[i], NULL, exchange, &parts[i]))
 			die("no thread");
 	}
-	(void)ask(&parts[0]);
+	(void)exchange(&parts[0]);
 	for (int i = 1; i < count; i++)
 		(void)pthread_join(threads[i], NULL);
 }
@@ -217,17 +217,17 @@ measure(const int *fds, int count, uint64_t up, uint64_t down)
 	for (int i = 0; i < count; i++)
 		parts[i] = (struct part){
 			.fd = fds[i],
-			.question = { up / (uint64_t)count, down / (uint64_t)count },
+			.request = { up / (uint64_t)count, down / (uint64_t)count },
 		};
 	for (int i = 0; up > 0 && i < count; i++)
-		parts[i].question.down = MESSAGE;
+		parts[i].request.down = MESSAGE;
 	for (int i = once ? 0 : -WARM_UP;
 	     i < (once ? 1 : 3) || (!once && now() < end && taken < SAMPLES_MAX); i++) {
 		double begin = now();
 
 		if (i == 0)
 			end = begin + SECONDS;
-		ask_all(parts, count);
+		exchange_all(parts, count);
 		if (i >= 0)
 			times[taken++] = now() - begin;
 	}

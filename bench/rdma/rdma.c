@@ -37,7 +37,7 @@ put(const struct run *run, struct gp_conn *conn, size_t size, size_t bulk_size)
 }
 
 static void
-take(const struct run *run, struct gp_conn *conn)
+receive(const struct run *run, struct gp_conn *conn)
 {
 	struct gp_message message;
 
@@ -52,14 +52,14 @@ send_all(const struct run *run, struct gp_conn *conn)
 		put(run, conn, HEADER, run->size);
 		run->times[i] = now();
 	}
-	take(run, conn);
+	receive(run, conn);
 }
 
 static void
-take_all(const struct run *run, struct gp_conn *conn)
+receive_all(const struct run *run, struct gp_conn *conn)
 {
 	for (long i = 0; i < run->count; i++) {
-		take(run, conn);
+		receive(run, conn);
 		run->times[i] = now();
 	}
 	put(run, conn, HEADER, 0);
@@ -69,24 +69,24 @@ static void
 answer(const struct run *run, struct gp_conn *conn, long count)
 {
 	for (long i = 0; i < count; i++) {
-		take(run, conn);
+		receive(run, conn);
 		put(run, conn, run->size, 0);
 	}
 }
 
 static void
-ask(const struct run *run, struct gp_conn *conn, long count)
+send_requests(const struct run *run, struct gp_conn *conn, long count)
 {
 	for (long i = 0; i < count; i++) {
 		put(run, conn, run->size, 0);
-		take(run, conn);
+		receive(run, conn);
 		run->times[i] = now();
 	}
 }
 
 /* Returns the median time between two messages. */
 static double
-median_of(struct run *run)
+get_median(struct run *run)
 {
 	long count = run->count - 1;
 
@@ -100,16 +100,16 @@ static void
 near_end(struct run *run, struct gp_conn *conn)
 {
 	if (strcmp(run->what, "latency") == 0) {
-		ask(run, conn, WARM_UP);
-		ask(run, conn, run->count);
-		printf("%.2f\n", median_of(run) * 1e6);
+		send_requests(run, conn, WARM_UP);
+		send_requests(run, conn, run->count);
+		printf("%.2f\n", get_median(run) * 1e6);
 		return;
 	}
-	take(run, conn);
+	receive(run, conn);
 	if (strncmp(run->what, "up", 2) == 0)
 		send_all(run, conn);
 	else
-		take_all(run, conn);
+		receive_all(run, conn);
 	printf("%.2f\n", (double)(run->count - 1) * (double)run->size /
 				 (run->times[run->count - 1] - run->times[0]) / (double)(1 << 20));
 }
@@ -124,7 +124,7 @@ far_end(const struct run *run, struct gp_conn *conn)
 	} else {
 		put(run, conn, HEADER, 0);
 		if (strncmp(run->what, "up", 2) == 0)
-			take_all(run, conn);
+			receive_all(run, conn);
 		else
 			send_all(run, conn);
 	}
@@ -133,7 +133,7 @@ far_end(const struct run *run, struct gp_conn *conn)
 }
 
 static unsigned int
-spin_of(const struct run *run)
+get_spin(const struct run *run)
 {
 	return strcmp(run->what, "latency") == 0 ? SPIN_USEC : 0;
 }
@@ -145,7 +145,7 @@ connect_to(const struct gp_url *url, struct run *run)
 	struct gp_conn *conn;
 
 	must(gp_connect(url, NULL, 0, CONNECT_MS, &conn, error, sizeof(error)), error, NULL);
-	gp_conn_set_spin(conn, spin_of(run));
+	gp_conn_set_spin(conn, get_spin(run));
 	near_end(run, conn);
 	gp_conn_destroy(conn);
 	return 0;
@@ -157,7 +157,7 @@ serve(struct gp_listener *listener, const struct run *run)
 	struct gp_conn *conn;
 
 	must(gp_accept(listener, CONNECT_MS, &conn), "accept", NULL);
-	gp_conn_set_spin(conn, spin_of(run));
+	gp_conn_set_spin(conn, get_spin(run));
 	far_end(run, conn);
 	gp_conn_destroy(conn);
 	return 0;

@@ -3,7 +3,7 @@
 """rdma.py BUILD [--rounds N]: the rdma transport, and CUDA calls through a daemon over it (bench/calls), beside
 perftest's ib_write_bw, ib_send_lat and ib_write_lat, in turns in one virtual machine with Soft-RoCE and software
 device. BUILD is a release build folder. Figures of an emulated machine mean little;
-what is wanted are the ratios, of the best rounds: where the machine is shared the others say what else it did.
+the limits are for ratios of the best rounds: on a shared machine other rounds measure its load, too.
 Exit status 1 if one is missed, 77 if there can be no machine."""
 import argparse
 import os
@@ -39,7 +39,7 @@ def figures(text):
     return [float(word) for word in found[1].split()] if found else []
 
 
-# What is measured, in the order of a round, and how to read a figure of it.
+# The measurements, in the order of a round, and how to read a figure of it.
 WAYS = ['up', 'down', 'up-copied', 'down-copied']
 CALLS = ['cuMemGetInfo', 'cuCtxSynchronize', 'cuMemcpyDtoH']
 LATENCIES = ['ib_send_lat', 'ib_write_lat', 'echo', *CALLS]
@@ -80,7 +80,7 @@ class Bench:
                 (CALLS, calls),
                 (['ib_write_lat'], perftest('ib_write_lat', '-s', '64', '-n', str(TRIPS)))]
 
-    def take(self, names, result):
+    def add_result(self, names, result):
         status, out, err, _ = result
         if names[0].startswith('ib_'):
             # Average bandwidth; typical latency of one way.
@@ -140,7 +140,7 @@ def main():
     if started[0]:
         print(f'no daemon: {started[1]}{started[2]}')
     for (names, _), result in zip(plan, results):
-        bench.take(names, result)
+        bench.add_result(names, result)
     missing = [name for name, values in bench.seen.items() if not values]
     if missing:
         print(f'no figures of {", ".join(missing)}')

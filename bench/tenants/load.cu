@@ -105,7 +105,7 @@ wall()
 }
 
 static bool
-take(const char *argument, const char *name, double *value)
+parse_option(const char *argument, const char *name, double *value)
 {
 	size_t length = strlen(name);
 
@@ -123,31 +123,31 @@ parse(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		double value = 0;
 
-		if (take(argv[i], "-blocks", &value))
+		if (parse_option(argv[i], "-blocks", &value))
 			o.blocks = (int)value;
-		else if (take(argv[i], "-threads", &value))
+		else if (parse_option(argv[i], "-threads", &value))
 			o.threads = (int)value;
-		else if (take(argv[i], "-iterations", &value))
+		else if (parse_option(argv[i], "-iterations", &value))
 			o.iterations = (long)value;
-		else if (take(argv[i], "-spin-us", &value))
+		else if (parse_option(argv[i], "-spin-us", &value))
 			o.spin_us = (long)value;
-		else if (take(argv[i], "-triad-mib", &value))
+		else if (parse_option(argv[i], "-triad-mib", &value))
 			o.triad_mib = (long)value;
-		else if (take(argv[i], "-copy-mib", &value))
+		else if (parse_option(argv[i], "-copy-mib", &value))
 			o.copy_mib = (long)value;
-		else if (take(argv[i], "-leftovers-mib", &value))
+		else if (parse_option(argv[i], "-leftovers-mib", &value))
 			o.leftovers_mib = (long)value;
-		else if (take(argv[i], "-period-us", &value))
+		else if (parse_option(argv[i], "-period-us", &value))
 			o.period_us = (long)value;
-		else if (take(argv[i], "-inflight", &value))
+		else if (parse_option(argv[i], "-inflight", &value))
 			o.inflight = (int)value;
-		else if (take(argv[i], "-priority", &value))
+		else if (parse_option(argv[i], "-priority", &value))
 			o.priority = (int)value;
-		else if (take(argv[i], "-launches", &value))
+		else if (parse_option(argv[i], "-launches", &value))
 			o.launches = (long)value;
-		else if (take(argv[i], "-seconds", &value))
+		else if (parse_option(argv[i], "-seconds", &value))
 			o.seconds = value;
-		else if (take(argv[i], "-start", &value))
+		else if (parse_option(argv[i], "-start", &value))
 			o.start = value;
 		else if (strcmp(argv[i], "-out") == 0)
 			o.out = true;

@@ -14,13 +14,13 @@ FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'bench/tenants', 'tests
 
 
 class Bench:
-    """What a build made, in its folders or in one flat one."""
+    """The programs of a build, in its folders or in one flat one."""
 
     def __init__(self, folder, work, driver=None, seconds=5.0):
         self.folder, self.work, self.driver, self.seconds = os.path.abspath(folder), work, driver, seconds
         self.client = os.path.dirname(self.find('libcuda.so.1'))
 
-    def look(self, name):
+    def find_optional(self, name):
         for sub in FOLDERS:
             path = os.path.join(self.folder, sub, name)
             if os.path.exists(path):
@@ -28,7 +28,7 @@ class Bench:
         return None
 
     def find(self, name):
-        return self.look(name) or sys.exit(f'{name} is not in {self.folder}')
+        return self.find_optional(name) or sys.exit(f'{name} is not in {self.folder}')
 
     def environment(self, remote=None, env=None):
         full = {k: v for k, v in os.environ.items() if not k.startswith(('CUDA_MPS', 'REMOTE_GPU', 'GPUPOOL'))}

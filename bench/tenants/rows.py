@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows of tenants.py have in common: the list of them, the report, and loads."""
+"""The common parts of the rows of tenants.py: the list of them, the report, and loads."""
 from pool import tenant
 
 # A full grid for every GPU: 8 blocks of 256 threads fill a multiprocessor.

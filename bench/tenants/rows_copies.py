@@ -55,7 +55,7 @@ def encrypted_copies(bench, report):
 
 
 def kept_beside(bench, pool, each, args, seconds=30, part=0.3):
-    """What the second client keeps of its GB/s alone, and those: in every second part of the time the first is stopped."""
+    """Returns the second client's share of its rate alone, and this rate: the first one is stopped in every second part of the time."""
     begin = time.time() + 3
     clients = [bench.start('load', f'-seconds={seconds}', f'-start={begin}', '-per-second', *args, remote=pool.address, env=env)
                for env in each]
@@ -67,7 +67,7 @@ def kept_beside(bench, pool, each, args, seconds=30, part=0.3):
         raise Failed(out + err)
     rates = []
     for turn in range(int(seconds / part)):
-        # What was on its way when the other stopped is not counted.
+        # Copies that were under way when the other stopped are not counted.
         ends = [end for end in json.loads(out)['ends'] if 0.05 < end - turn * part < part]
         if len(ends) < 3:
             raise Failed(f'{len(ends)} copies in {part} s')
@@ -84,11 +84,11 @@ def bandwidth(bench, report):
             each = [{**tenant(name), 'GPUPOOL_LANES': '1'} for name in ('capped', 'free')]
             capped = bench.loads(*[(pool.address, env, args) for env in each])[0]['gbytes']
             report.add('28', f'1 GB/s for one ({way}): 0.95 to 1.0', f'{capped:.3f} GB/s', 0.95 <= capped <= 1.0)
-            # What one gets differs by more than 2 % from one process to the next: the same two, in turns.
+            # A client's rate differs by more than 2 % from one process to the next: the same two, in turns.
             kept, alone = kept_beside(bench, pool, each, args)
             report.add('28', f'its neighbour keeps >= 0.98 of what it gets alone ({way})', f'{kept:.3f} of {alone:.2f} GB/s',
                        kept >= 0.98)
-            # What of it is the machine's: the two share no more than that.
+            # The machine's part of it: separate processes share only the machine.
             each[0]['GPUPOOL_ISOLATION'] = 'process'
             kept, alone = kept_beside(bench, pool, each, args)
             report.add('28', f'the same beside one in a process of its own ({way}): is recorded', f'{kept:.3f} of {alone:.2f} GB/s',

@@ -29,7 +29,7 @@ def faults(bench, report):
         bench.finish(shared)
         told = time.time() - fault
         status = bench.run('vectoradd', remote=pool.address)[0]
-        report.add('8', 'class shared: the bystander is told within 1 s', f'{told:.2f} s', told <= 1)
+        report.add('8', 'class shared: the bystander gets the error within 1 s', f'{told:.2f} s', told <= 1)
         report.add('8', 'a new client is served within 2 s', f'{time.time() - fault:.2f} s', status == 0 and time.time() - fault <= 2)
         report.add('8', 'the log names client and kernel, the daemon stays',
                    next((line.split(': ', 2)[2] for line in pool.log().splitlines() if 'lost its GPU contexts' in line), '')[:90],
@@ -48,7 +48,7 @@ def terminate(bench, report):
 
         def free():
             return int(bench.run('memhog', '1', remote=pool.address)[1].split()[2])
-        # What the driver makes for so many streams, and keeps, it makes now.
+        # The driver's objects for these streams, which it keeps, are created now.
         bench.loads(*[(pool.address, None, ('-blocks=33',))] * 2, seconds=1)
         before = free()
         begin = time.time() + 3
@@ -69,7 +69,7 @@ def terminate(bench, report):
         usual = sum(rates[1:4]) / 3
         low = [rate for rate in rates if rate < 0.95 * usual]
         after = free()
-        report.add('9', 'terminate returns when its work has ended (2 s), and it is told 810',
+        report.add('9', 'terminate returns when its work has ended (2 s), and its calls return 810',
                    f'{1000 * took:.0f} ms, {told}', took <= 2 and told == ['810'] and victim.pid not in listed)
         report.add('9', 'at most one second of the neighbour 5 % lower, memory is back',
                    ' / '.join(map(str, rates)) + f', {before - after} MiB', len(low) <= 1 and before <= after)
@@ -99,7 +99,7 @@ def kills(bench, report):
             errors = sum(bench.finish(n)[0] != 0 for n in neighbours)
             time.sleep(1.1)
             return count, errors, free()
-        # What the driver makes for so many clients, and keeps, it makes in the first round.
+        # The driver's objects for these clients, which it keeps, are created in the first round.
         _, errors, before = kill_many(4)
         count, more, after = kill_many(8)
         errors += more

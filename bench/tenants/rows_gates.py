@@ -9,8 +9,8 @@ from rows import MIDDLE, WIDE, jain, per_cent, row, time_shares
 
 
 def unstalled(bench, report, pool, program, what):
-    """Short kernels of one client while another does what the driver does when no kernel runs, behind a third one's
-    long kernel."""
+    """Short kernels of one client while a call of another one, which the driver delays until no kernel runs, waits for
+    a third one's long kernel."""
     begin = time.time() + 4
     short = bench.start('load', f'-start={begin}', '-seconds=5', '-period-us=2000', '-blocks=1', '-iterations=100',
                         remote=pool.address)
@@ -23,7 +23,7 @@ def unstalled(bench, report, pool, program, what):
     if status or any(others):
         raise Failed(f'{status} {others}: {out} {err}')
     worst = json.loads(out)['max_us'] / 1000
-    report.add('gates', f"{what} behind another's kernel of 3 s delays a third client by <= 50 ms", f'{worst:.1f} ms', worst <= 50)
+    report.add('gates', f"{what} after another's kernel of 3 s delays a third client by <= 50 ms", f'{worst:.1f} ms', worst <= 50)
 
 
 def quarters(bench, report):
@@ -52,7 +52,7 @@ def live_change(bench, report):
     """From the command to the end of the first kernel with three times the multiprocessors."""
     socket = os.path.join(bench.work, 'live.sock')
     with bench.pool('[tenant a]\nsm = 25%\n[tenant b]\n', '--admin-socket', socket) as pool:
-        # As long as nobody else is there, and beside one with kernels of 20 ms.
+        # Without other clients, and beside one with kernels of 20 ms.
         for neighbour, longest in ((False, 0), (True, 20)):
             begin = time.time() + 3
             other = None

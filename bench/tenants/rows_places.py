@@ -27,11 +27,11 @@ def container(bench, report):
 
 @row('21', 'a virtual machine needs nothing but the address')
 def virtual_machine(bench, report):
-    wanted = 'in a VM without a GPU programs say and return the same'
+    wanted = 'in a VM without a GPU programs have the same output and status'
     names = [name for name in native_vs_remote.APPS if name not in native_vs_remote.LAST] + native_vs_remote.LAST
     programs = [(name, '-compare', '-numbodies=1024') for name in ('nbody', 'nbody-shared')]
     programs += [(variant,) for name in names for variant in (name, name + '-shared')]
-    programs = [program for program in programs if bench.look(program[0])]
+    programs = [program for program in programs if bench.find_optional(program[0])]
     with bench.pool() as pool:
         remote = bench.environment(pool.address.replace('127.0.0.1', vm.HOST))
         env = {name: remote[name] for name in ('LD_LIBRARY_PATH', 'REMOTE_GPU')}
@@ -48,7 +48,7 @@ def virtual_machine(bench, report):
         different, skipped, crash = [], [], []
         log = open(os.path.join(bench.work, 'different.log'), 'w')
         for (name, *args), (status, out, err, _) in zip(programs, there):
-            # The software device is no device of this machine: programs reach it through the daemon here, too.
+            # The software device is not a device of this machine: programs reach it through the daemon here, too.
             here = bench.run(name, *args, remote=pool.address if bench.driver else None)
             if status == 77:
                 skipped.append(name)

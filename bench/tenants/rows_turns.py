@@ -8,7 +8,7 @@ from pool import tenant
 from rows import LONG, MIDDLE, SHORT, per_cent, row, time_shares
 
 
-@row('16', 'a cap holds when nobody else is there')
+@row('16', 'a cap applies without other clients, too')
 def cap(bench, report):
     for args, name in ((MIDDLE, '1 ms kernels'), (SHORT, 'short kernels')):
         share, = time_shares(bench, '[device *]\npolicy = best-effort\n[tenant a]\nlimit = 30\n[tenant solo]\n', [('a', args)])
@@ -24,7 +24,7 @@ def borrow(bench, report):
     report.add('17', 'beside one of weight 70: 30 +- 3 %', per_cent(shares), abs(shares[0] - 0.3) <= 0.03)
 
 
-@row('18', 'what the scheduler costs one alone')
+@row('18', 'cost of the scheduler for a single client')
 def cost(bench, report):
     with bench.pool() as free, bench.pool('[device *]\npolicy = best-effort\n') as scheduled:
         rates = {free: [], scheduled: []}

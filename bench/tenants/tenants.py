@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tenants.py FOLDER [--rows 1,5-7] [--results FILE]: what tenants get of one GPU, against what they should.
+"""tenants.py FOLDER [--rows 1,5-7] [--results FILE]: the shares of one GPU that tenants get, against those that they should get.
 
 FOLDER is a build folder, or a flat one with gpupoold, libcuda.so.1, nbody, load and the programs of
 tests/apps. Each row prints what is wanted and what was measured; FILE gets all as a list of
-{row, wanted, measured, pass}. A row that a machine cannot show says why. Exit status 1 if one fails.
+{row, wanted, measured, pass}. A row that a machine cannot measure prints the reason. Exit status 1 if one fails.
 """
 import argparse
 import importlib
@@ -31,7 +31,7 @@ def chosen(text):
 
 
 def order(entry):
-    """1, 1b, 2, ..., and what has no number behind those that have."""
+    """Sort key: 1, 1b, 2, ..., then rows without a number."""
     digits, rest = re.match(r'(\d*)(.*)', entry[0]).groups()
     return int(digits or 1000), rest
 

@@ -23,7 +23,7 @@ make_arm_root() {
 	unpack_root "$archive" "$work/arm"
 }
 
-# unpack_arm_wheel FOLDER: what pip on that machine would take, laid out as pip does in an environment.
+# unpack_arm_wheel FOLDER: unpacks the wheel that pip on that machine would select, with the layout of an environment.
 unpack_arm_wheel() {
 	rm -rf "$work/arm-client" "$1"
 	python3 -m pip download -q --no-index --no-deps --only-binary=:all: --platform manylinux_2_27_aarch64 \

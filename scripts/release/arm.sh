@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # arm.sh COMMAND...: runs the command where this machine's kernel starts programs for aarch64, too, by qemu-user: in
-# namespaces of its own, so nothing is registered for anybody else.  Needs root, and Linux 6.7 or later.  Its status
+# namespaces of its own, so nothing is registered outside of them.  Needs root, and Linux 6.7 or later.  Its status
 # is the command's.
 set -euo pipefail
 

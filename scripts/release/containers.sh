@@ -15,8 +15,8 @@ in_image() {
 		run --isolation chroot --volume "$work/pool:/etc/gpupool" --volume "$work/token:/run/secrets/token" "$container" "$@"
 }
 
-# entry_of IMAGE: what it starts, a word a line.
-entry_of() {
+# print_entry IMAGE: prints its command, a word a line.
+print_entry() {
 	images inspect --type image --format \
 		'{{range .OCIv1.Config.Entrypoint}}{{println .}}{{end}}{{range .OCIv1.Config.Cmd}}{{println .}}{{end}}' "$1" | sed '/^$/d'
 }
@@ -57,7 +57,7 @@ step_containers() {
 	[[ $(in_image "$server" -- gpupoold --version) == *" $version" ]] || fail "its gpupoold is of another version"
 	in_image "$server" -- gpupoolctl cert init localhost
 	in_image "$server" -- gpupoolctl token create alice -o - >"$work/token"
-	mapfile -t words < <(entry_of localhost/gpupool-server)
+	mapfile -t words < <(print_entry localhost/gpupool-server)
 	in_image "$server" -- "${words[@]}" --driver /usr/lib/gpupool/libcuda-soft.so >"$work/daemon.log" 2>&1 &
 	engine=$!
 	for _ in $(seq 300); do

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Machines for scripts/check_release.sh, which reads this file: roots of Debian in which systemd runs
-# (scripts/release/boot.sh), joined by a cable.  They tell what a user sees: real units, real ssh, real
-# upgrades.  What they share with this machine is its kernel and its clock.
+# (scripts/release/boot.sh), joined by a cable.  They show what a user gets: real units, real ssh, real
+# upgrades.  They share only the kernel and the clock with this machine.
 declare -A machines
 
 # machine_start NAME FOLDER: the files of FOLDER (make_root) as a running machine.
@@ -59,7 +59,7 @@ on() {
 	inside "$1" "$2" --net
 }
 
-# fetching NAME COMMAND: with this machine's network: the cable does not lead to a mirror of Debian.
+# fetching NAME COMMAND: with this machine's network: the cable does not lead to Debian's archive.
 fetching() {
 	inside "$1" "$2"
 }

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The step of scripts/check_release.sh, which reads this file, that does what docs/install.md says: a pool from
-# nothing, on two machines that have nothing.
+# The step of scripts/check_release.sh, which reads this file, that follows docs/install.md: a pool from
+# nothing, on two clean machines.
 
-# commands_of HEADING: the lines of the first example below it in docs/install.md.
-commands_of() {
+# print_commands HEADING: the lines of the first example below it in docs/install.md.
+print_commands() {
 	awk -v heading="## $1" '$0 == heading { below = 1 }
 		below && /^    / { print substr($0, 5); found = 1 }
 		found && !/^    / { exit }' docs/install.md
 }
 
-# follow NAME HEADING: does on this machine what the page says, and prints it.
+# follow NAME HEADING: runs the commands of the page on this machine, and prints them.
 follow() {
 	local command
 	while read -r command; do
@@ -19,7 +19,7 @@ follow() {
 		apt\ *) fetching "$1" "$command" ;;
 		*) on "$1" "$command" ;;
 		esac || fail "$1: $command: status $?"
-	done < <(commands_of "$2")
+	done < <(print_commands "$2")
 }
 
 # Two machines with a cable between them; gpunode has a driver, which is the software device, and laptop
@@ -37,7 +37,7 @@ two_machines() {
 		echo StrictHostKeyChecking accept-new >.ssh/config'
 	mkdir -p -m 700 "$work/gpunode/root/.ssh"
 	cp "$work/laptop/root/.ssh/id_ed25519.pub" "$work/gpunode/root/.ssh/authorized_keys"
-	# What people bring: the packages, and a program that was built elsewhere.
+	# The user's files: the packages, and a program that was built elsewhere.
 	cp "$out"/gpupool-server_*.deb "$out"/gpupool-tools_*.deb "$work/gpunode/root/"
 	cp "$out"/gpupool-client_*.deb "$work/laptop/root/"
 	programs bench/nbody/nbody

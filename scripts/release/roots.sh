@@ -25,7 +25,7 @@ make_archive() {
 	fi
 }
 
-# make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, of Debian 12 if not told.
+# make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, by default of Debian 12.
 make_root() {
 	local archive
 	make_archive "${2:-bookworm}" "${@:3}"
@@ -53,7 +53,7 @@ unpack_root() {
 	done
 }
 
-# What lies in the root and is ours, but for lists and logs of what installs.
+# Lists the project's files in the root, without lists and logs of the package manager.
 ours_in_root() {
 	(cd "$clean" && find . -xdev \( -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
 		-o -path ./tmp \) -prune -o \( -name '*gpupool*' -o -name '*libcuda*' -o -name '*nvidia*' \) -print)

@@ -14,7 +14,7 @@ programs() {
 	}
 }
 
-# packaged COMMAND...: with what the integration tests are told, of the programs that are packaged.
+# packaged COMMAND...: runs it with the environment of the integration tests, for the packaged programs.
 packaged() {
 	env PYTHONDONTWRITEBYTECODE=1 GP_SANITIZE=none GP_DAEMON="$root/build-packages/native/server/gpupoold" \
 		GP_CTL="$root/build-packages/native/ctl/gpupoolctl" \
@@ -23,7 +23,7 @@ packaged() {
 		GP_CERTIFICATES="$work/programs/tests/makecertificates" "$@"
 }
 
-# expect_tap FILE: what a test has written there: all was tried, and all is well.
+# expect_tap FILE: fails unless all cases of this test output have run and passed.
 expect_tap() {
 	cat "$1"
 	grep -q '^ok ' "$1" || fail "nothing was tried"
@@ -65,8 +65,8 @@ step_neighbours() {
 	grep '^neighbours.sh: ' "$work/neighbours.txt" >&3
 }
 
-# What is published as source, configured and built, as far as it is installed, on a machine that has nothing but
-# what it asks for itself.  The toolkit, of gigabytes, is this machine's.
+# Configures and builds the installed parts of the source archive on a machine that has only
+# the dependencies which it installs itself.  The toolkit, of gigabytes, is this machine's.
 step_dist() {
 	local suite archive=build-packages/native/meson-dist/gpupool-$version.tar.xz
 	rm -f "$archive"

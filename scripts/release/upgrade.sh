@@ -2,7 +2,7 @@
 # The step of scripts/check_release.sh, which reads this file, that upgrades a daemon at work: on a machine with
 # systemd, from this version's packages to the same with a higher number, of both kinds.
 
-# busy NAME FILE: a program on this machine that computes for some minutes, and says in FILE how it ended.
+# busy NAME FILE: a program on this machine that computes for some minutes, and writes its status to FILE.
 start_busy() {
 	on "$1" "{ REMOTE_GPU=unix:///run/gpupool/gpupool.sock LD_LIBRARY_PATH=/usr/lib/gpupool timeout ${3:-300} \
 		./nbody -benchmark -numbodies=4096 -i=${4:-100000}; echo status \$?; } >$2 2>&1 &"

@@ -94,7 +94,7 @@ app_ok(const char *name)
 	return 0;
 }
 
-/* Exits with 77 (skipped) if the error says that the device does not support the optional feature
+/* Exits with 77 (skipped) if the error means that the device does not support the optional feature
  * `what`. Returns for all other values. */
 static inline void
 app_skip_unless_supported(cudaError_t error, const char *what)

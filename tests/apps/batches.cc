@@ -37,7 +37,7 @@ of_array(CUarray array, size_t x, size_t y, size_t z)
 }
 
 static CUDA_MEMCPY3D_BATCH_OP
-copy_of(CUmemcpy3DOperand dst, CUmemcpy3DOperand src, size_t x, size_t y, size_t z)
+make_copy(CUmemcpy3DOperand dst, CUmemcpy3DOperand src, size_t x, size_t y, size_t z)
 {
 	CUDA_MEMCPY3D_BATCH_OP op;
 
@@ -72,9 +72,10 @@ run_copies(CUstream stream)
 		sent[i] = (unsigned short)(7 * i + 1);
 	CHECK(cuMemAlloc_v2((CUdeviceptr *)&device, count * sizeof(*device)));
 	CUDA_MEMCPY3D_BATCH_OP first[] = {
-		copy_of(of_array(one, 0, 0, 0), of_memory(sent.data(), 0, 0), width, height, depth),
-		copy_of(of_array(two, 0, 0, 0), of_array(one, 0, 0, 0), width, height, depth),
-		copy_of(of_memory(part.data(), 0, 0), of_array(two, 4, 2, 1), 8, 3, 2),
+		make_copy(of_array(one, 0, 0, 0), of_memory(sent.data(), 0, 0), width, height,
+			  depth),
+		make_copy(of_array(two, 0, 0, 0), of_array(one, 0, 0, 0), width, height, depth),
+		make_copy(of_memory(part.data(), 0, 0), of_array(two, 4, 2, 1), 8, 3, 2),
 	};
 	CHECK(cuMemcpy3DBatchAsync_v2(3, first, 0, stream));
 	CHECK(cuStreamSynchronize(stream));
@@ -88,8 +89,8 @@ run_copies(CUstream stream)
 	/* Memory whose rows and slices are longer than the copy's; elements are bytes here. */
 	CHECK(cuMemcpyHtoD_v2((CUdeviceptr)device, sent.data(), count * sizeof(sent[0])));
 	CUDA_MEMCPY3D_BATCH_OP second[] = {
-		copy_of(of_memory(rows.data(), 2 * width, height),
-			of_memory(device, 2 * width, height), 10, 4, depth),
+		make_copy(of_memory(rows.data(), 2 * width, height),
+			  of_memory(device, 2 * width, height), 10, 4, depth),
 	};
 	CHECK(cuMemcpy3DBatchAsync_v2(1, second, 0, stream));
 	CHECK(cuStreamSynchronize(stream));
@@ -107,7 +108,7 @@ run_refusals(CUstream stream)
 	std::vector<unsigned short> memory(2 * count);
 	CUarray one = new_array(1), two = new_array(2);
 	CUmemcpy3DOperand host = of_memory(memory.data(), 0, 0);
-	CUDA_MEMCPY3D_BATCH_OP good = copy_of(of_array(one, 0, 0, 0), host, width, height, depth),
+	CUDA_MEMCPY3D_BATCH_OP good = make_copy(of_array(one, 0, 0, 0), host, width, height, depth),
 			       wrong;
 	size_t failed = 5;
 
@@ -120,12 +121,12 @@ run_refusals(CUstream stream)
 	wrong = good;
 	wrong.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync_v2(1, &wrong, 0, stream));
-	wrong = copy_of(of_array(one, 0, 0, 0), of_array(two, 0, 0, 0), 1, 1, 1);
+	wrong = make_copy(of_array(one, 0, 0, 0), of_array(two, 0, 0, 0), 1, 1, 1);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync_v2(1, &wrong, 0, stream));
-	wrong = copy_of(of_array(one, 1, 0, 0), host, width, 1, 1);
+	wrong = make_copy(of_array(one, 1, 0, 0), host, width, 1, 1);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync_v2(1, &wrong, 0, stream));
-	wrong = copy_of(of_array(one, 0, 0, 0), of_memory(memory.data(), width - 1, 0), width, 1,
-			1);
+	wrong = make_copy(of_array(one, 0, 0, 0), of_memory(memory.data(), width - 1, 0), width, 1,
+			  1);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync_v2(1, &wrong, 0, stream));
 	CHECK(cuMemcpy3DBatchAsync(1, &good, &failed, 0, stream));
 	CHECK(cuStreamSynchronize(stream));

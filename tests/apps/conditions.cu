@@ -65,7 +65,7 @@ condition(cudaGraph_t graph, const cudaGraphNode_t *behind, cudaGraphConditional
 }
 
 static cudaGraphConditionalHandle
-handle_of(cudaGraph_t graph, unsigned int value, bool assigned)
+make_handle(cudaGraph_t graph, unsigned int value, bool assigned)
 {
 	cudaGraphConditionalHandle handle;
 
@@ -93,7 +93,7 @@ loops(cudaStream_t stream)
 	int three = 3;
 
 	CHECK(cudaGraphCreate(&graph, 0));
-	cudaGraphConditionalHandle handle = handle_of(graph, 1, true);
+	cudaGraphConditionalHandle handle = make_handle(graph, 1, true);
 	cudaGraphNode_t first = add_node(graph, nullptr, 2, 1);
 	cudaGraphNode_t loop = condition(graph, &first, handle, cudaGraphCondTypeWhile, 1, &body);
 	add_node(graph, &loop, 3, 100);
@@ -132,8 +132,8 @@ branches(cudaStream_t stream)
 	int *value = cells + 8, *number = cells + 9;
 
 	CHECK(cudaGraphCreate(&graph, 0));
-	cudaGraphConditionalHandle yes = handle_of(graph, 0, false);
-	cudaGraphConditionalHandle which = handle_of(graph, 0, false);
+	cudaGraphConditionalHandle yes = make_handle(graph, 0, false);
+	cudaGraphConditionalHandle which = make_handle(graph, 0, false);
 	void *first[] = { &yes, &value }, *second[] = { &which, &number };
 	cudaGraphNode_t last =
 		app_add_kernel(graph, nullptr, reinterpret_cast<void *>(choose), first);
@@ -166,9 +166,9 @@ nested(cudaStream_t stream)
 	int *counter = cells, *left = cells + 6;
 
 	CHECK(cudaGraphCreate(&graph, 0));
-	cudaGraphConditionalHandle again = handle_of(graph, 1, true);
-	cudaGraphConditionalHandle enters = handle_of(graph, 0, true);
-	cudaGraphConditionalHandle more = handle_of(graph, 0, true);
+	cudaGraphConditionalHandle again = make_handle(graph, 1, true);
+	cudaGraphConditionalHandle enters = make_handle(graph, 0, true);
+	cudaGraphConditionalHandle more = make_handle(graph, 0, true);
 	condition(graph, nullptr, again, cudaGraphCondTypeWhile, 1, &outer);
 	void *odd[] = { &enters, &counter };
 	cudaGraphNode_t last =
@@ -212,7 +212,7 @@ wrong()
 	CHECK(cudaGraphCreate(&graph, 0));
 	CHECK(cudaGraphCreate(&other, 0));
 	params.type = cudaGraphNodeTypeConditional;
-	params.conditional.handle = handle_of(graph, 0, false);
+	params.conditional.handle = make_handle(graph, 0, false);
 	params.conditional.type = cudaGraphCondTypeWhile;
 	params.conditional.size = 2;
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static std::string
-text_of(CUcoredumpSettings attribute, bool global)
+get_text(CUcoredumpSettings attribute, bool global)
 {
 	char text[1024] = "";
 	size_t size = sizeof(text);
@@ -39,7 +39,7 @@ is_set(CUcoredumpSettings attribute)
 static void
 defaults()
 {
-	std::string pid = "." + std::to_string(getpid()), file = text_of(CU_COREDUMP_FILE, false);
+	std::string pid = "." + std::to_string(getpid()), file = get_text(CU_COREDUMP_FILE, false);
 
 	REQUIRE(!is_set(CU_COREDUMP_ENABLE_ON_EXCEPTION));
 	REQUIRE(!is_set(CU_COREDUMP_ENABLE_USER_TRIGGER));
@@ -47,7 +47,7 @@ defaults()
 	REQUIRE(is_set(CU_COREDUMP_TRIGGER_HOST));
 	REQUIRE(file.compare(0, 10, "core.cuda.") == 0);
 	REQUIRE(file.compare(file.size() - pid.size(), pid.size(), pid) == 0);
-	REQUIRE(text_of(CU_COREDUMP_PIPE, true).compare(0, 14, "corepipe.cuda.") == 0);
+	REQUIRE(get_text(CU_COREDUMP_PIPE, true).compare(0, 14, "corepipe.cuda.") == 0);
 	printf("defaults: right\n");
 }
 
@@ -59,10 +59,10 @@ settings()
 	int flags = CU_COREDUMP_SKIP_GLOBAL_MEMORY;
 
 	set_text(CU_COREDUMP_FILE, "of-all", true);
-	REQUIRE(text_of(CU_COREDUMP_FILE, true) == "of-all");
+	REQUIRE(get_text(CU_COREDUMP_FILE, true) == "of-all");
 	set_text(CU_COREDUMP_FILE, "of-one", false);
-	REQUIRE(text_of(CU_COREDUMP_FILE, false) == "of-one");
-	REQUIRE(text_of(CU_COREDUMP_FILE, true) == "of-all");
+	REQUIRE(get_text(CU_COREDUMP_FILE, false) == "of-one");
+	REQUIRE(get_text(CU_COREDUMP_FILE, true) == "of-all");
 	CHECK(cuCoredumpSetAttribute(CU_COREDUMP_TRIGGER_HOST, &off, &size));
 	REQUIRE(!is_set(CU_COREDUMP_TRIGGER_HOST));
 	size = sizeof(flags);

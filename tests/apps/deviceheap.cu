@@ -11,7 +11,7 @@
 #define MARK 0x6d61726b6d61726bull
 
 static __device__ unsigned int
-count_marks(const unsigned long long *block)
+count_marked_words(const unsigned long long *block)
 {
 	unsigned int found = 0;
 
@@ -35,7 +35,7 @@ use(unsigned int wanted, int looks, unsigned int *got, unsigned int *marked)
 			break;
 		if (threadIdx.x == 0) {
 			++*got;
-			*marked += count_marks(block) > 0;
+			*marked += count_marked_words(block) > 0;
 		}
 		__syncthreads();
 		for (size_t i = threadIdx.x; i < BLOCK / sizeof(*block) && !looks; i += blockDim.x)

@@ -170,7 +170,7 @@ run_two_contexts()
 
 /* Called by a thread without a context, like a data loader's thread that pins batches. */
 static void
-ask_about(CUdeviceptr device, void *pinned)
+query_pointers(CUdeviceptr device, void *pinned)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
 					     CU_POINTER_ATTRIBUTE_CONTEXT };
@@ -199,7 +199,7 @@ run_thread_without_context()
 
 	CHECK(cuMemAlloc(&device, 100));
 	CHECK(cuMemAllocHost(&pinned, 100));
-	std::thread(ask_about, device, pinned).join();
+	std::thread(query_pointers, device, pinned).join();
 	CHECK(cuMemFreeHost(pinned));
 	CHECK(cuMemFree(device));
 	printf("thread without a context: told of pointers\n");

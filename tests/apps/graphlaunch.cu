@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device-side graph launches: fire-and-forget, tail, sibling and self-relaunch. */
+/* Device-side graph launches: beside the caller (cudaStreamGraphFireAndForget), tail, sibling and
+ * self-relaunch. */
 #include "app.h"
 
 static int *cells;

@@ -18,7 +18,7 @@ struct note {
 };
 
 static void CUDART_CB
-look(void *data)
+note_value(void *data)
 {
 	note *n = (note *)data;
 
@@ -32,9 +32,9 @@ nothing(void *)
 }
 
 static void CUDART_CB
-look_after_stream(cudaStream_t stream, cudaError_t status, void *data)
+note_value_callback(cudaStream_t stream, cudaError_t status, void *data)
 {
-	look(data);
+	note_value(data);
 	((note *)data)->seen += status == cudaSuccess ? 1000 : 0;
 }
 
@@ -55,10 +55,10 @@ main()
 		notes[i] = { pinned, -1, &calls, -1 };
 		set<<<1, 1, 0, stream>>>(cell, i * 3);
 		CHECK(cudaMemcpyAsync(pinned, cell, sizeof(int), cudaMemcpyDeviceToHost, stream));
-		CHECK(cudaLaunchHostFunc(stream, look, &notes[i]));
+		CHECK(cudaLaunchHostFunc(stream, note_value, &notes[i]));
 	}
 	notes[rounds] = { pinned, -1, &calls, -1 };
-	CHECK(cudaStreamAddCallback(stream, look_after_stream, &notes[rounds], 0));
+	CHECK(cudaStreamAddCallback(stream, note_value_callback, &notes[rounds], 0));
 	CHECK(cudaStreamSynchronize(stream));
 	for (int i = 0; i < rounds; i++)
 		REQUIRE(notes[i].seen == i * 3 && notes[i].order == i);

@@ -263,8 +263,8 @@ copies_after_words(enum memory memory, int count, cudaStream_t stream)
 	block_destroy(&block);
 }
 
-/* Copies in batches read their sources at the time that the caller has specified, whatever memory
- * it is. */
+/* Copies in batches read their sources, of all kinds of memory, at the time that the caller has
+ * specified. */
 static void
 batches_read_in_order(int count, cudaStream_t stream)
 {
@@ -349,14 +349,14 @@ hold(enum holder holder, const struct block *flag, cudaStream_t stream)
 }
 
 /* Releases the stream when everything is queued, or when a full queue blocks the caller; the queue
- * of a local GPU is full after some thousand calls. A slow machine also blocks the caller; patience
- * is the timeout in units of 50 ms. */
+ * of a local GPU is full after some thousand calls. A slow machine also blocks the caller; timeout
+ * is in units of 50 ms. */
 static void
-release_later(const struct block *flag, int patience)
+release_later(const struct block *flag, int timeout)
 {
 	int before = -1, still = 0;
 
-	while (!released && still < patience) {
+	while (!released && still < timeout) {
 		std::this_thread::sleep_for(std::chrono::milliseconds(50));
 		still = queued == before ? still + 1 : 0;
 		before = queued;

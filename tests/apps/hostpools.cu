@@ -94,7 +94,7 @@ give_device(cudaMemPool_t pool)
 
 /* The program and a kernel access the memory alternately. */
 static void
-take_turns(cudaMemPool_t pool, cudaStream_t stream)
+alternate(cudaMemPool_t pool, cudaStream_t stream)
 {
 	int *memory, *device = app_malloc<int>(COUNT);
 	std::vector<int> copy(COUNT);
@@ -123,15 +123,15 @@ take_turns(cudaMemPool_t pool, cudaStream_t stream)
 	CHECK(cudaFree(device));
 }
 
-struct look {
+struct check {
 	const int *memory;
 	int value, wrong;
 };
 
 static void CUDART_CB
-look_at(void *arg)
+run_check(void *arg)
 {
-	look *what = (look *)arg;
+	check *what = (check *)arg;
 
 	for (int i = 0; i < COUNT; i++)
 		what->wrong += what->memory[i] != what->value + i;
@@ -142,21 +142,21 @@ look_at(void *arg)
 static void
 free_in_order(cudaMemPool_t pool, cudaStream_t stream, bool destroy)
 {
-	std::vector<look> looks(12);
+	std::vector<check> checks(12);
 
 	for (int round = 0; round < 12; round++) {
 		int *memory;
 
 		CHECK(cudaMallocFromPoolAsync(&memory, COUNT * sizeof(int), pool, stream));
 		set_late<<<(COUNT + 255) / 256, 256, 0, stream>>>(memory, COUNT, round);
-		looks[round] = { memory, round, 0 };
-		CHECK(cudaLaunchHostFunc(stream, look_at, &looks[round]));
+		checks[round] = { memory, round, 0 };
+		CHECK(cudaLaunchHostFunc(stream, run_check, &checks[round]));
 		CHECK(cudaFreeAsync(memory, stream));
 	}
 	if (destroy)
 		CHECK(cudaMemPoolDestroy(pool));
 	CHECK(cudaStreamSynchronize(stream));
-	for (const look &one : looks)
+	for (const check &one : checks)
 		REQUIRE(one.wrong == 0);
 }
 
@@ -172,35 +172,35 @@ enum meanwhile {
 static std::atomic<bool> released;
 
 static void CUDART_CB
-look_when_released(void *arg)
+run_check_when_released(void *arg)
 {
 	while (!released)
 		sched_yield();
-	look_at(arg);
+	run_check(arg);
 }
 
 static void CUDART_CB
-look_when_released_callback(cudaStream_t stream, cudaError_t status, void *arg)
+run_check_when_released_callback(cudaStream_t stream, cudaError_t status, void *arg)
 {
-	look_when_released(arg);
+	run_check_when_released(arg);
 }
 
 static void
-launch_look(struct look *look, int way, cudaStream_t stream)
+launch_check(struct check *check, int way, cudaStream_t stream)
 {
 	cudaGraphExec_t exec;
 	cudaGraph_t graph;
 
 	if (way == 0) {
-		CHECK(cudaLaunchHostFunc(stream, look_when_released, look));
+		CHECK(cudaLaunchHostFunc(stream, run_check_when_released, check));
 		return;
 	}
 	if (way == 1) {
-		CHECK(cudaStreamAddCallback(stream, look_when_released_callback, look, 0));
+		CHECK(cudaStreamAddCallback(stream, run_check_when_released_callback, check, 0));
 		return;
 	}
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-	CHECK(cudaLaunchHostFunc(stream, look_when_released, look));
+	CHECK(cudaLaunchHostFunc(stream, run_check_when_released, check));
 	CHECK(cudaStreamEndCapture(stream, &graph));
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	CHECK(cudaGraphLaunch(exec, stream));
@@ -210,10 +210,10 @@ launch_look(struct look *look, int way, cudaStream_t stream)
 
 /* The only work that uses freed memory is a host function, launched in all possible ways. */
 static void
-free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cudaStream_t stream)
+free_after_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cudaStream_t stream)
 {
 	const size_t size = COUNT * sizeof(int);
-	struct look what = { nullptr, way, 0 };
+	struct check what = { nullptr, way, 0 };
 	int *memory, *again = nullptr;
 	cudaStream_t other, next = stream;
 
@@ -224,7 +224,7 @@ free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cuda
 		memory[i] = way + i;
 	what.memory = memory;
 	released = false;
-	launch_look(&what, way, stream);
+	launch_check(&what, way, stream);
 	CHECK(cudaFreeAsync(memory, stream));
 	if (meanwhile == ALLOCATE_ELSEWHERE)
 		next = other;
@@ -250,7 +250,7 @@ free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cuda
 }
 
 static void
-free_behind_functions(cudaMemAllocationType type, cudaMemLocationType where, cudaStream_t stream)
+free_after_functions(cudaMemAllocationType type, cudaMemLocationType where, cudaStream_t stream)
 {
 	for (int meanwhile = 0; meanwhile < MEANWHILE_COUNT; meanwhile++) {
 		for (int way = 0; way < 3; way++) {
@@ -258,7 +258,7 @@ free_behind_functions(cudaMemAllocationType type, cudaMemLocationType where, cud
 
 			if (type == cudaMemAllocationTypePinned)
 				give_device(pool);
-			free_behind_function(pool, (enum meanwhile)meanwhile, way, stream);
+			free_after_function(pool, (enum meanwhile)meanwhile, way, stream);
 			if (meanwhile != DESTROY)
 				CHECK(cudaMemPoolDestroy(pool));
 		}
@@ -285,9 +285,9 @@ use_host(cudaMemLocationType where, cudaStream_t stream)
 	REQUIRE(of_pointer == pool);
 	CHECK(cudaFreeAsync(memory, stream));
 	CHECK(cudaStreamSynchronize(stream));
-	take_turns(pool, stream);
+	alternate(pool, stream);
 	free_in_order(pool, stream, true);
-	free_behind_functions(cudaMemAllocationTypePinned, where, stream);
+	free_after_functions(cudaMemAllocationTypePinned, where, stream);
 }
 
 static void
@@ -302,10 +302,10 @@ use_managed(cudaMemLocationType where, cudaStream_t stream)
 	REQUIRE(managed == 1);
 	CHECK(cudaFreeAsync(memory, stream));
 	CHECK(cudaStreamSynchronize(stream));
-	take_turns(pool, stream);
+	alternate(pool, stream);
 	free_in_order(pool, stream, false);
 	CHECK(cudaMemPoolDestroy(pool));
-	free_behind_functions(cudaMemAllocationTypeManaged, where, stream);
+	free_after_functions(cudaMemAllocationTypeManaged, where, stream);
 }
 
 /* Each location has a default pool, and another pool can be set. */
@@ -334,37 +334,37 @@ use_defaults(void)
 }
 
 static void
-tell(const char *what, cudaError_t error)
+print_result(const char *what, cudaError_t error)
 {
 	printf("%s: %s\n", what, cudaGetErrorName(error));
 	(void)cudaGetLastError();
 }
 
 static void
-ask_wrongly(void)
+query_wrongly(void)
 {
 	cudaMemPoolProps props = {};
 	cudaMemLocation location = {};
 	cudaMemPool_t pool, device;
 
 	props.allocType = cudaMemAllocationTypePinned;
-	tell("nowhere", cudaMemPoolCreate(&pool, &props));
+	print_result("nowhere", cudaMemPoolCreate(&pool, &props));
 	props.location.type = cudaMemLocationTypeHostNuma;
 	props.location.id = -1;
-	tell("node -1", cudaMemPoolCreate(&pool, &props));
+	print_result("node -1", cudaMemPoolCreate(&pool, &props));
 	props.location.id = 0;
 	props.location.type = cudaMemLocationTypeHostNumaCurrent;
-	tell("the current node", cudaMemPoolCreate(&pool, &props));
+	print_result("the current node", cudaMemPoolCreate(&pool, &props));
 	props.location.type = cudaMemLocationTypeHost;
 	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
-	tell("exported from the host", cudaMemPoolCreate(&pool, &props));
+	print_result("exported from the host", cudaMemPoolCreate(&pool, &props));
 	location.type = cudaMemLocationTypeHost;
 	CHECK(cudaDeviceGetDefaultMemPool(&device, 0));
-	tell("a device's pool for the host",
-	     cudaMemSetMemPool(&location, cudaMemAllocationTypePinned, device));
+	print_result("a device's pool for the host",
+		     cudaMemSetMemPool(&location, cudaMemAllocationTypePinned, device));
 	CHECK(cudaMemGetDefaultMemPool(&pool, &location, cudaMemAllocationTypePinned));
-	tell("a default pool destroyed", cudaMemPoolDestroy(pool));
-	tell("a host's pool for the device", cudaDeviceSetMemPool(0, pool));
+	print_result("a default pool destroyed", cudaMemPoolDestroy(pool));
+	print_result("a host's pool for the device", cudaDeviceSetMemPool(0, pool));
 }
 
 int
@@ -385,7 +385,7 @@ main()
 	use_managed(cudaMemLocationTypeDevice, stream);
 	use_managed(cudaMemLocationTypeHost, stream);
 	use_defaults();
-	ask_wrongly();
+	query_wrongly();
 	CHECK(cudaStreamDestroy(stream));
 	return app_ok("hostpools");
 }

@@ -91,7 +91,7 @@ put_pointer(int *data)
 }
 
 static void
-tell(const char *what, cudaError_t error)
+print_result(const char *what, cudaError_t error)
 {
 	printf("%s: %s\n", what, cudaGetErrorName(error));
 	(void)cudaGetLastError();
@@ -105,16 +105,17 @@ refuse()
 	int *data;
 	int fd = -1;
 
-	tell("the host", create(&pool, cudaMemLocationTypeHost, type));
-	tell("the current node", create(&pool, cudaMemLocationTypeHostNumaCurrent, type));
+	print_result("the host", create(&pool, cudaMemLocationTypeHost, type));
+	print_result("the current node", create(&pool, cudaMemLocationTypeHostNumaCurrent, type));
 	CHECK(create(&plain, cudaMemLocationTypeHostNuma, cudaMemHandleTypeNone));
-	tell("a pool for this process", cudaMemPoolExportToShareableHandle(&fd, plain, type, 0));
+	print_result("a pool for this process",
+		     cudaMemPoolExportToShareableHandle(&fd, plain, type, 0));
 	CHECK(cudaMemPoolDestroy(plain));
 	CHECK(create(&pool, cudaMemLocationTypeHostNuma, type));
 	data = allocate(pool, small);
-	tell("a pointer before its pool", cudaMemPoolExportPointer(&exported, data));
+	print_result("a pointer before its pool", cudaMemPoolExportPointer(&exported, data));
 	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
-	tell("a pointer inside", cudaMemPoolExportPointer(&exported, data + 1));
+	print_result("a pointer inside", cudaMemPoolExportPointer(&exported, data + 1));
 	CHECK(cudaMemPoolExportPointer(&exported, data));
 	REQUIRE(cudaMemPoolExportToShareableHandle(&fd, pool, cudaMemHandleTypeFabric, 0) !=
 		cudaSuccess);
@@ -346,7 +347,7 @@ consume()
 	cudaMemPoolPtrExportData large_data, small_data;
 	cudaPointerAttributes attributes;
 	cudaMemPool_t pool;
-	int fd = app_take(), *first, *second;
+	int fd = app_recv_fd(), *first, *second;
 	void *none;
 
 	if (fd < 0)

@@ -32,13 +32,13 @@ mixed(unsigned int value)
 
 /* Returns word i of a round's message, which differs from that of the previous round. */
 static __host__ __device__ unsigned int
-word_of(unsigned int round, unsigned int i, unsigned int seed)
+get_word(unsigned int round, unsigned int i, unsigned int seed)
 {
 	return mixed(round * 2654435761u + i * 97 + seed) << 8 | (round & 255);
 }
 
 static __host__ __device__ unsigned int
-length_of(unsigned int round, unsigned int least, unsigned int most, unsigned int seed)
+get_length(unsigned int round, unsigned int least, unsigned int most, unsigned int seed)
 {
 	return least + mixed(round + seed) % (most - least + 1);
 }
@@ -70,7 +70,7 @@ converse(way in, way out, unsigned int least, unsigned int most, unsigned int ro
 	 unsigned int seed, unsigned int *wrong)
 {
 	for (unsigned int round = 1; round <= rounds; round++) {
-		unsigned int length = length_of(round, least, most, seed);
+		unsigned int length = get_length(round, least, most, seed);
 
 		if (threadIdx.x == 0) {
 			while (*in.flag != round)
@@ -79,9 +79,9 @@ converse(way in, way out, unsigned int least, unsigned int most, unsigned int ro
 		}
 		__syncthreads();
 		for (unsigned int i = threadIdx.x; i < length; i += blockDim.x) {
-			if (in.data[i] != word_of(round, i, seed))
+			if (in.data[i] != get_word(round, i, seed))
 				atomicAdd(wrong, 1);
-			out.data[i] = word_of(round, i, ~seed);
+			out.data[i] = get_word(round, i, ~seed);
 		}
 		__threadfence_system();
 		__syncthreads();
@@ -114,14 +114,14 @@ hold_conversation(const char *name, const ways &both, unsigned int least, unsign
 	CHECK(cudaMemset(wrong, 0, sizeof(*wrong)));
 	converse<<<1, 64>>>(in, out, least, most, rounds, seed, wrong);
 	for (unsigned int round = 1; round <= rounds; round++) {
-		unsigned int length = length_of(round, least, most, seed);
+		unsigned int length = get_length(round, least, most, seed);
 
 		for (unsigned int i = 0; i < length; i++)
-			in.data[i] = word_of(round, i, seed);
+			in.data[i] = get_word(round, i, seed);
 		__atomic_store_n(in.flag, round, __ATOMIC_RELEASE);
 		await(out.flag, round);
 		for (unsigned int i = 0; i < length; i++)
-			here += out.data[i] != word_of(round, i, ~seed);
+			here += out.data[i] != get_word(round, i, ~seed);
 	}
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaMemcpy(&there, wrong, sizeof(there), cudaMemcpyDeviceToHost));
@@ -187,7 +187,7 @@ large_messages(unsigned int rounds)
 
 /* Owner of the word: 0 is the device, other values are threads. */
 static __host__ __device__ unsigned int
-owner_of(unsigned int i, unsigned int seed)
+get_owner(unsigned int i, unsigned int seed)
 {
 	return mixed(i * 31 + seed) % 3;
 }
@@ -198,7 +198,7 @@ write_own(volatile unsigned int *data, unsigned int count, unsigned int passes, 
 	for (unsigned int pass = 0; pass < passes; pass++) {
 		for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
 		     i += gridDim.x * blockDim.x) {
-			if (owner_of(i, seed) == 0)
+			if (get_owner(i, seed) == 0)
 				data[i] = data[i] * 5 + 1;
 		}
 		__syncthreads();
@@ -223,7 +223,7 @@ words(unsigned int rounds)
 			while (!over) {
 				unsigned int i = (unsigned int)random() % count;
 
-				if (owner_of(i, seed) != t)
+				if (get_owner(i, seed) != t)
 					continue;
 				wrong += seen[i] != model[i];
 				seen[i] = model[i] = (unsigned int)random();
@@ -233,12 +233,13 @@ words(unsigned int rounds)
 	for (unsigned int turn = 0; turn < turns; turn++) {
 		write_own<<<2, 128>>>(data, count, passes, seed);
 		for (unsigned int i = 0; i < count; i++) {
-			for (unsigned int pass = 0; pass < passes && owner_of(i, seed) == 0; pass++)
+			for (unsigned int pass = 0; pass < passes && get_owner(i, seed) == 0;
+			     pass++)
 				model[i] = model[i] * 5 + 1;
 		}
 		CHECK(cudaDeviceSynchronize());
 		for (unsigned int i = 0; i < count; i++)
-			wrong += owner_of(i, seed) == 0 && data[i] != model[i];
+			wrong += get_owner(i, seed) == 0 && data[i] != model[i];
 	}
 	over = true;
 	for (auto &thread : threads)

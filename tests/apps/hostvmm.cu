@@ -73,7 +73,7 @@ unmap(int *memory)
 
 /* The program and kernels access it alternately, with copies in both directions. */
 static void
-take_turns(int *memory)
+alternate(int *memory)
 {
 	const size_t count = granule / sizeof(int);
 	int *device = app_malloc<int>(count);
@@ -113,7 +113,7 @@ use(CUmemLocationType where)
 	printf("memory type %d, device pointer %s, host pointer %s\n", (int)attributes.type,
 	       attributes.devicePointer == memory ? "the same" : "another",
 	       attributes.hostPointer == memory ? "the same" : "another");
-	take_turns(memory);
+	alternate(memory);
 	DCHECK(DRIVER(cuMemRetainAllocationHandle)(&same, memory));
 	REQUIRE(same == handle);
 	DCHECK(DRIVER(cuMemGetAllocationPropertiesFromHandle)(&found, handle));
@@ -181,7 +181,7 @@ static int
 serve()
 {
 	CUmemGenericAllocationHandle handle;
-	int fd = app_take(), *words;
+	int fd = app_recv_fd(), *words;
 
 	if (fd < 0)
 		return 0;
@@ -230,7 +230,7 @@ talk_to()
 }
 
 static void
-tell(const char *what, CUresult result)
+print_result(const char *what, CUresult result)
 {
 	const char *name = "unknown";
 
@@ -239,31 +239,31 @@ tell(const char *what, CUresult result)
 }
 
 static void
-ask_wrongly(void)
+call_wrongly(void)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
 	CUdeviceptr base;
 
-	tell("the current node", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
+	print_result("the current node", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
 	prop = properties(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-	tell("exported from the host", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
+	print_result("exported from the host", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
 	prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
-	tell("half a page", DRIVER(cuMemCreate)(&handle, 2048, &prop, 0));
-	tell("nothing", DRIVER(cuMemCreate)(&handle, 0, &prop, 0));
+	print_result("half a page", DRIVER(cuMemCreate)(&handle, 2048, &prop, 0));
+	print_result("nothing", DRIVER(cuMemCreate)(&handle, 0, &prop, 0));
 	handle = make(prop);
 	DCHECK(DRIVER(cuMemAddressReserve)(&base, 2 * granule, 0, 0, 0));
-	tell("more than there is", DRIVER(cuMemMap)(base, 2 * granule, 0, handle, 0));
+	print_result("more than there is", DRIVER(cuMemMap)(base, 2 * granule, 0, handle, 0));
 	DCHECK(DRIVER(cuMemMap)(base, granule, 0, handle, 0));
-	tell("mapped twice", DRIVER(cuMemMap)(base, granule, 0, handle, 0));
-	tell("access of no device",
-	     give(base, CU_MEM_LOCATION_TYPE_DEVICE, 99, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
-	tell("freed while mapped", DRIVER(cuMemAddressFree)(base, 2 * granule));
+	print_result("mapped twice", DRIVER(cuMemMap)(base, granule, 0, handle, 0));
+	print_result("access of no device", give(base, CU_MEM_LOCATION_TYPE_DEVICE, 99,
+						 CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	print_result("freed while mapped", DRIVER(cuMemAddressFree)(base, 2 * granule));
 	DCHECK(DRIVER(cuMemUnmap)(base, granule));
-	tell("unmapped twice", DRIVER(cuMemUnmap)(base, granule));
+	print_result("unmapped twice", DRIVER(cuMemUnmap)(base, granule));
 	DCHECK(DRIVER(cuMemAddressFree)(base, 2 * granule));
 	DCHECK(DRIVER(cuMemRelease)(handle));
-	tell("released twice", DRIVER(cuMemRelease)(handle));
+	print_result("released twice", DRIVER(cuMemRelease)(handle));
 }
 
 static int
@@ -285,7 +285,7 @@ run()
 	use(CU_MEM_LOCATION_TYPE_HOST);
 	pass_on();
 	talk_to();
-	ask_wrongly();
+	call_wrongly();
 	return 0;
 }
 

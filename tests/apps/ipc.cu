@@ -27,7 +27,7 @@ step(int *data, size_t count, int expected, int next, int *wrong)
 
 /* The processes alternate. Only the event synchronizes them. */
 static void
-take_turns(int *data, cudaEvent_t event, bool first)
+alternate(int *data, cudaEvent_t event, bool first)
 {
 	int *wrong = app_malloc<int>(1);
 	cudaStream_t stream;
@@ -91,7 +91,7 @@ produce()
 	CHECK(cudaDeviceSynchronize());
 	refuse_in_the_same_process(all);
 	app_put(&all, sizeof(all));
-	take_turns(large, event, true);
+	alternate(large, event, true);
 	REQUIRE(app_download(large, count) == counted(count, ROUNDS * 3));
 	app_await();
 	/* Value that the other process has written. */
@@ -109,7 +109,7 @@ produce()
 }
 
 static void
-look_at(int *large, const handles &all)
+check_imported(int *large, const handles &all)
 {
 	cudaPointerAttributes attributes;
 	void *again;
@@ -135,8 +135,8 @@ consume()
 	CHECK(cudaIpcOpenMemHandle((void **)&large, all.large, cudaIpcMemLazyEnablePeerAccess));
 	CHECK(cudaIpcOpenMemHandle((void **)&small, all.small, cudaIpcMemLazyEnablePeerAccess));
 	CHECK(cudaIpcOpenEventHandle(&event, all.event));
-	look_at(large, all);
-	take_turns(large, event, false);
+	check_imported(large, all);
+	alternate(large, event, false);
 	REQUIRE(app_download(small, few) == counted(few, 7000));
 	CHECK(cudaMemcpy(small, counted(few, 9000).data(), few * sizeof(int), cudaMemcpyDefault));
 	CHECK(cudaDeviceSynchronize());

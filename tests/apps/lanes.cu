@@ -111,7 +111,7 @@ add(uint32_t *values, size_t count, uint32_t number)
 		values[i] += number;
 }
 
-/* Each stream's copies and kernels stay in order, whatever other streams do. */
+/* Each stream's copies and kernels stay in order, independent of other streams. */
 static void
 streams(unsigned int seed, int rounds)
 {

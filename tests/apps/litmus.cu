@@ -480,7 +480,7 @@ source_map(cudaStream_t)
 }
 
 static void
-copy_after_poll_of(arena &in, const char *kind, unsigned char *source)
+copy_after_poll_from(arena &in, const char *kind, unsigned char *source)
 {
 	const size_t sizes[] = { source_size, 256 };
 	unsigned char *device = app_malloc<unsigned char>(source_size);
@@ -530,7 +530,7 @@ replica_after_poll(arena &in)
 		unsigned char *source = kind.create(in.stream);
 
 		if (source)
-			copy_after_poll_of(in, kind.name, source);
+			copy_after_poll_from(in, kind.name, source);
 	}
 }
 

@@ -238,7 +238,7 @@ struct note {
 };
 
 static void CUDART_CB
-look_and_change(void *data)
+read_and_change(void *data)
 {
 	note *n = (note *)data;
 
@@ -260,7 +260,7 @@ functions()
 	for (note &n : notes) {
 		n.cell = cell;
 		wait_and_add<<<1, 1, 0, stream>>>(cell, 1);
-		CHECK(cudaLaunchHostFunc(stream, look_and_change, &n));
+		CHECK(cudaLaunchHostFunc(stream, read_and_change, &n));
 	}
 	wait_and_add<<<1, 1, 0, stream>>>(cell, 1000);
 	CHECK(cudaStreamSynchronize(stream));

@@ -327,7 +327,7 @@ find_driver(const char *name, void *function)
 }
 
 static CUdeviceptr
-address_of(void *memory)
+get_address(void *memory)
 {
 	return (CUdeviceptr)(uintptr_t)memory;
 }
@@ -335,7 +335,8 @@ address_of(void *memory)
 static void
 queue_wait(cudaStream_t stream, void *at, unsigned int value)
 {
-	REQUIRE(wait_value(stream, address_of(at), value, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
+	REQUIRE(wait_value(stream, get_address(at), value, CU_STREAM_WAIT_VALUE_EQ) ==
+		CUDA_SUCCESS);
 }
 
 static void
@@ -425,7 +426,7 @@ during_functions(enum use use, enum state state)
 
 	if (is_waiting(use) || use == AFTER_KERNEL)
 		return;
-	/* With a local GPU, copies to managed memory wait for the function, whatever its stream
+	/* With a local GPU, copies to managed memory wait for the function, on any stream
 	 * (H100, driver 580). */
 	if (is_local && !is_read)
 		return;
@@ -462,7 +463,7 @@ words()
 	CHECK(cudaLaunchHostFunc(stream, write_word, &values[0]));
 	queue_wait(stream, managed, 7);
 	CHECK(cudaLaunchHostFunc(stream, write_word, &values[1]));
-	REQUIRE(write_value(stream, address_of(managed), 8, 0) == CUDA_SUCCESS);
+	REQUIRE(write_value(stream, get_address(managed), 8, 0) == CUDA_SUCCESS);
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(*(unsigned int *)managed == 8);
 	CHECK(cudaFree(managed));

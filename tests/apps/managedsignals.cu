@@ -184,7 +184,7 @@ system_calls()
 /* Contents on the device: a system call can access them after the program has touched them;
  * otherwise it fails. */
 static void
-system_calls_behind_a_kernel()
+system_calls_after_a_kernel()
 {
 	const size_t size = 200000, page = 4096;
 	char *memory, *file = (char *)MAP_FAILED;
@@ -244,7 +244,7 @@ main()
 	forks(data, count);
 	crowd(data, count);
 	system_calls();
-	system_calls_behind_a_kernel();
+	system_calls_after_a_kernel();
 	CHECK(cudaFree(data));
 	return app_ok("managedsignals");
 }

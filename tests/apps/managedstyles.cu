@@ -259,7 +259,7 @@ expand(const int *rows, const int *columns, int count, int *level, int now, int 
 }
 
 static std::vector<int>
-levels_of(const int *rows, const int *columns, int count)
+get_levels(const int *rows, const int *columns, int count)
 {
 	std::vector<int> level(count, -1);
 	std::queue<int> next;
@@ -296,7 +296,7 @@ graph_search()
 		level[i] = -1;
 	}
 	rows[count] = edges;
-	model = levels_of(rows, columns, count);
+	model = get_levels(rows, columns, count);
 	level[0] = 0;
 	*more = 1;
 	for (int now = 0; *more; now++) {

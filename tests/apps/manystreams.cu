@@ -28,13 +28,13 @@ step_large(unsigned int *cell, large many)
 }
 
 static __global__ void
-take(unsigned int *cell, const unsigned int *from)
+combine(unsigned int *cell, const unsigned int *from)
 {
 	*cell = *cell * 5 + *from;
 }
 
 static __global__ void
-take_all(unsigned int *cells, int count)
+combine_all(unsigned int *cells, int count)
 {
 	unsigned int sum = 0;
 
@@ -93,7 +93,7 @@ across_by_events(cudaStream_t *streams, unsigned int *cells)
 		steps(streams, cells, round % 3 ? 2 : burst);
 		CHECK(cudaEventRecord(events[i], streams[i]));
 		CHECK(cudaStreamWaitEvent(streams[next], events[i], 0));
-		take<<<1, 1, 0, streams[next]>>>(cells + next, cells + i);
+		combine<<<1, 1, 0, streams[next]>>>(cells + next, cells + i);
 		model[next] = model[next] * 5 + model[i];
 		/* The other stream's cell does not change until it was read. */
 		CHECK(cudaEventRecord(events[next], streams[next]));
@@ -112,7 +112,7 @@ around_the_legacy_stream(cudaStream_t *streams, unsigned int *cells)
 		unsigned int sum = 0;
 
 		steps(streams, cells, round % 2 ? 1 : burst);
-		take_all<<<1, 1>>>(cells, stream_count);
+		combine_all<<<1, 1>>>(cells, stream_count);
 		for (int i = 0; i < stream_count; i++)
 			sum = sum * 7 + model[i];
 		for (int i = 0; i < stream_count; i++)

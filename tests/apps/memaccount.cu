@@ -150,7 +150,7 @@ reserved(cudaMemPool_t pool)
 }
 
 static account
-look(void)
+measure(void)
 {
 	account now = {};
 	size_t rounded = 0, in_pools = 0;
@@ -212,7 +212,7 @@ serve(int in, int out)
 
 		if (what != 'l')
 			step(what == 'e');
-		now = look();
+		now = measure();
 		REQUIRE(write(out, &now, sizeof(now)) == (ssize_t)sizeof(now));
 	}
 	exit(0);
@@ -225,7 +225,7 @@ struct program {
 };
 
 static void
-ask(program *p, char what)
+request(program *p, char what)
 {
 	REQUIRE(write(p->in, &what, 1) == 1);
 	REQUIRE(read(p->out, &p->now, sizeof(p->now)) == (ssize_t)sizeof(p->now));
@@ -286,7 +286,7 @@ judge(std::vector<program> &programs, size_t all, int at)
 			return;
 		usleep(20000);
 		for (program &p : programs)
-			ask(&p, 'l');
+			request(&p, 'l');
 	}
 	(void)is_right(programs, all, at, true);
 }
@@ -305,21 +305,21 @@ main(int argc, char **argv)
 		start(&p, seed * 31 + (&p - programs.data()));
 	/* Each has its context before anything is counted. */
 	for (program &p : programs)
-		ask(&p, 'l');
+		request(&p, 'l');
 	for (program &p : programs) {
-		ask(&p, 'l');
+		request(&p, 'l');
 		all = p.now.free > all ? p.now.free : all;
 	}
 	for (int i = 0; i < steps; i++) {
-		ask(&programs[pick(programs.size())], i % 40 == 39 ? 'e' : 's');
+		request(&programs[pick(programs.size())], i % 40 == 39 ? 'e' : 's');
 		for (program &p : programs)
-			ask(&p, 'l');
+			request(&p, 'l');
 		judge(programs, all, i);
 	}
 	for (program &p : programs)
-		ask(&p, 'e');
+		request(&p, 'e');
 	for (program &p : programs)
-		ask(&p, 'l');
+		request(&p, 'l');
 	judge(programs, all, steps);
 	for (program &p : programs) {
 		int status;

@@ -12,7 +12,7 @@ small(int *out)
  * increasing number of blocks. Equal queries return equal results; the supported sizes depend on
  * the GPU. */
 static void
-ask_clusters()
+query_clusters()
 {
 #if CUDART_VERSION >= 11080
 	for (unsigned int size = 3; size <= 32; size++) {
@@ -61,7 +61,7 @@ main()
 	REQUIRE(grid >= prop.multiProcessorCount && grid % prop.multiProcessorCount == 0);
 	CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&available, small, 1, 128));
 	REQUIRE(available > 0 && available <= prop.sharedMemPerMultiprocessor);
-	ask_clusters();
+	query_clusters();
 	EXPECT(cudaErrorInvalidValue,
 	       cudaOccupancyMaxActiveBlocksPerMultiprocessor(nullptr, small, 64, 0));
 	return app_ok("occupancy");

@@ -80,7 +80,7 @@ app_pass(int fd)
 /* Waits for a file descriptor and returns it; the caller closes it. Returns -1 if the other process
  * has ended or the message has no descriptor. */
 static inline int
-app_take()
+app_recv_fd()
 {
 	char byte, control[CMSG_SPACE(sizeof(int))] = {};
 	iovec data = { &byte, 1 };

@@ -28,7 +28,7 @@ static CUdeviceptr cells;
 static int most;
 
 static CUlaunchAttributeValue
-window_of(size_t size, float ratio)
+make_window(size_t size, float ratio)
 {
 	CUlaunchAttributeValue value;
 
@@ -78,11 +78,11 @@ static void
 streams(CUstream stream, CUstream other)
 {
 	const CUlaunchAttributeID id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-	CUlaunchAttributeValue value = window_of(SIZE, 0.5f), wrong = window_of(SIZE, 2.0f);
+	CUlaunchAttributeValue value = make_window(SIZE, 0.5f), wrong = make_window(SIZE, 2.0f);
 
 	REQUIRE(window_size(stream) == 0);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamSetAttribute(stream, id, &wrong));
-	wrong = window_of(static_cast<size_t>(most) + 1, 1.0f);
+	wrong = make_window(static_cast<size_t>(most) + 1, 1.0f);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamSetAttribute(stream, id, &wrong));
 	CHECK(cuStreamSetAttribute(stream, id, &value));
 	REQUIRE(window_size(stream) == SIZE && window_size(other) == 0);
@@ -116,7 +116,7 @@ launches(CUstream stream)
 	CUlaunchAttribute attribute = {};
 
 	attribute.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-	attribute.value = window_of(SIZE / 2, 1.0f);
+	attribute.value = make_window(SIZE / 2, 1.0f);
 	launch(stream, &attribute);
 	require_cell(stream, 5);
 }
@@ -126,7 +126,7 @@ static void
 nodes(CUstream stream)
 {
 	const CUlaunchAttributeID id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-	CUlaunchAttributeValue value = window_of(SIZE / 4, 1.0f);
+	CUlaunchAttributeValue value = make_window(SIZE / 4, 1.0f);
 	CUgraphExec exec;
 	CUgraphNode node;
 	CUgraph graph;

@@ -183,7 +183,7 @@ consume()
 	int fd;
 
 	prepare();
-	fd = app_take();
+	fd = app_recv_fd();
 	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, type, 0));
 	close(fd);
 	app_get(&handle, sizeof(handle));

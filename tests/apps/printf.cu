@@ -3,7 +3,7 @@
 #include "app.h"
 
 static __global__ void
-say(int round)
+print_all(int round)
 {
 	const char *word = "word";
 
@@ -21,7 +21,7 @@ say(int round)
 }
 
 static __global__ void
-say_from_every_block(int *turn)
+print_from_every_block(int *turn)
 {
 	/* One block after another, by a ticket. */
 	while (atomicAdd(turn, 0) != (int)blockIdx.x)
@@ -73,13 +73,13 @@ main()
 	printf("host before\n");
 	fflush(stdout);
 	for (int round = 0; round < 3; round++)
-		say<<<1, 1>>>(round);
+		print_all<<<1, 1>>>(round);
 	CHECK(cudaDeviceSynchronize());
 	fflush(stdout);
 	printf("host between\n");
 	fflush(stdout);
 	CHECK(cudaMemset(turn, 0, sizeof(int)));
-	say_from_every_block<<<4, 1>>>(turn);
+	print_from_every_block<<<4, 1>>>(turn);
 	CHECK(cudaDeviceSynchronize());
 	fflush(stdout);
 	CHECK(cudaFree(turn));

@@ -5,7 +5,7 @@
 #include "app.h"
 
 static __global__ void
-say(char first, unsigned long long duration)
+print_after(char first, unsigned long long duration)
 {
 	app_stay(duration);
 	printf("kernel of %c\n", first);
@@ -18,7 +18,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "usage: printlate LETTER MS\n");
 		return 2;
 	}
-	say<<<1, 1>>>(argv[1][0], strtoull(argv[2], nullptr, 10) * 1000000);
+	print_after<<<1, 1>>>(argv[1][0], strtoull(argv[2], nullptr, 10) * 1000000);
 	CHECK(cudaGetLastError());
 	CHECK(cudaDeviceSynchronize());
 	fflush(stdout);

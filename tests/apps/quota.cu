@@ -86,7 +86,7 @@ use(const char *way, void *memory, int value, size_t size)
 
 /* Allocates until a call fails. Returns the number of bytes. */
 static size_t
-take_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
+allocate_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
 {
 	size_t sum = 0;
 
@@ -133,7 +133,7 @@ main(int argc, char **argv)
 	CHECK(cudaMemGetInfo(&available, &total));
 	printf("device %zu MiB, total %zu MiB, free %zu MiB\n", properties.totalGlobalMem / MIB,
 	       total / MIB, available / MIB);
-	size_t sum = take_all(way, &taken, &error);
+	size_t sum = allocate_all(way, &taken, &error);
 	CHECK(cudaMemGetInfo(&available, &total));
 	printf("%s: %s after %.2f %% of the total, %.1f %% free\n", way, cudaGetErrorName(error),
 	       100.0 * sum / total, 100.0 * available / total);
@@ -143,7 +143,7 @@ main(int argc, char **argv)
 	 * allocated. */
 	use(way, taken[0], 2, 4);
 	give_back(way, &taken);
-	again = take_all(way, &taken, &error);
+	again = allocate_all(way, &taken, &error);
 	printf("again: %s after %.2f %% of the total\n", cudaGetErrorName(error),
 	       100.0 * again / total);
 	(void)cudaGetLastError();

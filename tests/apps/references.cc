@@ -85,7 +85,7 @@ static CUmodule module;
 static CUdeviceptr out;
 
 static CUfunction
-function_of(const char *name)
+get_function(const char *name)
 {
 	CUfunction function;
 
@@ -96,7 +96,7 @@ function_of(const char *name)
 static void
 launch(const char *name, void **params)
 {
-	CHECK(cuLaunchKernel(function_of(name), height, 1, 1, width, 1, 1, 0, nullptr, params,
+	CHECK(cuLaunchKernel(get_function(name), height, 1, 1, width, 1, 1, 0, nullptr, params,
 			     nullptr));
 }
 
@@ -123,7 +123,7 @@ fetched(unsigned int first)
 }
 
 static CUarray
-array_of(const std::vector<float> &values, unsigned int flags)
+make_array(const std::vector<float> &values, unsigned int flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR shape = { width, height, 0, CU_AD_FORMAT_FLOAT, 1, flags };
 	CUDA_MEMCPY2D copy;
@@ -155,7 +155,7 @@ static void
 run_arrays(CUtexref image, int launches)
 {
 	std::vector<float> one = ramp(0, 1), other = ramp(1000, 2), values;
-	CUarray array = array_of(one, 0), second = array_of(other, 0), told;
+	CUarray array = make_array(one, 0), second = make_array(other, 0), told;
 	CUarray_format format;
 	int channels;
 
@@ -233,8 +233,8 @@ run_memory(CUtexref image, CUtexref line)
 static void
 run_surface()
 {
-	CUarray array = array_of(ramp(0, 0), CUDA_ARRAY3D_SURFACE_LDST), told;
-	CUarray plain = array_of(ramp(0, 0), 0);
+	CUarray array = make_array(ramp(0, 0), CUDA_ARRAY3D_SURFACE_LDST), told;
+	CUarray plain = make_array(ramp(0, 0), 0);
 	std::vector<unsigned int> values(count);
 	unsigned int first = 40;
 	void *params[] = { &first };
@@ -301,8 +301,8 @@ run_settings()
 	REQUIRE(flags == CU_TRSF_NORMALIZED_COORDINATES);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexRefSetFormat(own, CU_AD_FORMAT_HALF, 3));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
-	       cuParamSetTexRef(function_of("sample"), CU_PARAM_TR_DEFAULT, own));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetTexRef(function_of("sample"), 0, own));
+	       cuParamSetTexRef(get_function("sample"), CU_PARAM_TR_DEFAULT, own));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetTexRef(get_function("sample"), 0, own));
 	CHECK(cuTexRefDestroy(own));
 	printf("settings: as they were set\n");
 }

@@ -74,7 +74,7 @@ import_from(int fd)
 }
 
 static int
-export_of(CUmemGenericAllocationHandle memory)
+export_memory(CUmemGenericAllocationHandle memory)
 {
 	int fd = -1;
 
@@ -112,7 +112,7 @@ produce()
 	refuse();
 	memory = app_physical_create(prop, granule);
 	/* Before it is mapped anywhere. */
-	app_pass(export_of(memory));
+	app_pass(export_memory(memory));
 	data = map(memory);
 	app_await();
 	expect(data, 1000);
@@ -120,7 +120,7 @@ produce()
 	app_nudge();
 	app_await();
 	/* Also in the same process. */
-	again = import_from(export_of(memory));
+	again = import_from(export_memory(memory));
 	second = map(again);
 	expect(second, 3000);
 	DCHECK(DRIVER(cuMemRelease)(memory));
@@ -139,7 +139,7 @@ consume()
 	int *data;
 
 	prepare();
-	memory = import_from(app_take());
+	memory = import_from(app_recv_fd());
 	DCHECK(DRIVER(cuMemGetAllocationPropertiesFromHandle)(&found, memory));
 	REQUIRE(found.type == prop.type && found.location.id == 0);
 	data = map(memory);

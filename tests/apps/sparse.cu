@@ -53,7 +53,7 @@ make_array(size_t width, size_t height, size_t depth, unsigned flags)
 
 /* Returns the tile size of arrays with this depth and flags. */
 static CUDA_ARRAY_SPARSE_PROPERTIES
-tiles_of(size_t depth, unsigned flags)
+get_tiles(size_t depth, unsigned flags)
 {
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
 	CUarray array = make_array(1024, 1024, depth, flags);
@@ -107,7 +107,7 @@ map(CUarrayMapInfo info)
 }
 
 static CUDA_MEMCPY3D
-copy_of(CUarray array, size_t z, size_t width, size_t height, size_t depth)
+make_copy(CUarray array, size_t z, size_t width, size_t height, size_t depth)
 {
 	CUDA_MEMCPY3D copy = {};
 
@@ -125,7 +125,7 @@ static void
 upload(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsigned first)
 {
 	std::vector<unsigned> host(width * height * depth);
-	CUDA_MEMCPY3D copy = copy_of(array, z, width, height, depth);
+	CUDA_MEMCPY3D copy = make_copy(array, z, width, height, depth);
 
 	for (size_t i = 0; i < host.size(); i++)
 		host[i] = first + (unsigned)i;
@@ -164,7 +164,7 @@ expect(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsig
 
 /* Counts the elements that are not first, first + 1, ... */
 static __global__ void
-look(cudaTextureObject_t texture, int width, int height, unsigned first, unsigned *wrong)
+count_wrong(cudaTextureObject_t texture, int width, int height, unsigned first, unsigned *wrong)
 {
 	for (int y = blockIdx.x; y < height; y += gridDim.x) {
 		for (int x = threadIdx.x; x < width; x += blockDim.x) {
@@ -175,7 +175,7 @@ look(cudaTextureObject_t texture, int width, int height, unsigned first, unsigne
 }
 
 static void
-look_at(CUarray array, size_t width, size_t height, unsigned first)
+check_texture(CUarray array, size_t width, size_t height, unsigned first)
 {
 	cudaResourceDesc resource = {};
 	cudaTextureDesc how = {};
@@ -187,7 +187,7 @@ look_at(CUarray array, size_t width, size_t height, unsigned first)
 	CHECK(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
 	CHECK(cudaMemset(wrong, 0, sizeof(*wrong)));
 	CHECK(cudaDeviceSynchronize());
-	look<<<4, 256, 0, stream>>>(texture, (int)width, (int)height, first, wrong);
+	count_wrong<<<4, 256, 0, stream>>>(texture, (int)width, (int)height, first, wrong);
 	CHECK(cudaGetLastError());
 	CHECK(cudaStreamSynchronize(stream));
 	CHECK(cudaMemcpy(&count, wrong, sizeof(count), cudaMemcpyDeviceToHost));
@@ -200,7 +200,7 @@ look_at(CUarray array, size_t width, size_t height, unsigned first)
 static void
 two_dimensions()
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0);
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = get_tiles(0, 0);
 	const unsigned w = tiles.tileExtent.width, h = tiles.tileExtent.height;
 	CUarray array = make_array(2 * w, 2 * h, 0, 0);
 	CUarray other = make_array(w, h, 0, 0);
@@ -210,9 +210,9 @@ two_dimensions()
 	map(map_info(array, { 0, 0, 0, 0, 2 * w, 2 * h, 1 }, memory, 0));
 	upload(array, 0, 2 * w, 2 * h, 1, 1000);
 	expect(array, 0, 2 * w, 2 * h, 1, 1000);
-	look_at(array, 2 * w, 2 * h, 1000);
+	check_texture(array, 2 * w, 2 * h, 1000);
 	upload(array, 0, 2 * w, 2 * h, 1, 1007);
-	look_at(array, 2 * w, 2 * h, 1007);
+	check_texture(array, 2 * w, 2 * h, 1007);
 
 	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, memory, 0));
 	seen = download(other, 0, w, h, 1);
@@ -240,7 +240,7 @@ two_dimensions()
 static void
 layers()
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(3, CUDA_ARRAY3D_LAYERED);
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = get_tiles(3, CUDA_ARRAY3D_LAYERED);
 	const unsigned w = 2 * tiles.tileExtent.width, h = tiles.tileExtent.height;
 	CUarray array = make_array(w, h, 3, CUDA_ARRAY3D_LAYERED);
 	CUmemGenericAllocationHandle memory = make_memory(6 * tile_size(tiles));
@@ -260,7 +260,7 @@ layers()
 static void
 three_dimensions()
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(64, 0);
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = get_tiles(64, 0);
 	const unsigned w = tiles.tileExtent.width, h = 2 * tiles.tileExtent.height;
 	const unsigned d = 64;
 	CUarray array = make_array(w, h, d, 0);
@@ -318,7 +318,7 @@ make_levels(size_t width, size_t height, unsigned layers, unsigned count)
 }
 
 static void
-map_of(CUmipmappedArray mipmap, CUarrayMapInfo info)
+map_mipmap(CUmipmappedArray mipmap, CUarrayMapInfo info)
 {
 	info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
 	info.resource.mipmap = mipmap;
@@ -337,13 +337,14 @@ map_levels(CUmipmappedArray mipmap, unsigned w, unsigned h, unsigned layer,
 	for (unsigned i = 0; i < whole.miptailFirstLevel; i++) {
 		const unsigned lw = w >> i, lh = h >> i ? h >> i : 1;
 
-		map_of(mipmap, map_info(nullptr, { i, layer, 0, 0, lw, lh, 1 }, memory, offset));
+		map_mipmap(mipmap,
+			   map_info(nullptr, { i, layer, 0, 0, lw, lh, 1 }, memory, offset));
 		offset += tile_size(whole) * (lw / whole.tileExtent.width) *
 			  ((lh + whole.tileExtent.height - 1) / whole.tileExtent.height);
 	}
 	info = tail_info(nullptr, whole.miptailSize, memory, offset);
 	info.subresource.miptail.layer = layer;
-	map_of(mipmap, info);
+	map_mipmap(mipmap, info);
 	return offset + whole.miptailSize;
 }
 
@@ -352,7 +353,7 @@ map_levels(CUmipmappedArray mipmap, unsigned w, unsigned h, unsigned layer,
 static void
 levels(unsigned layers, unsigned across, unsigned count)
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(layers, layers ? CUDA_ARRAY3D_LAYERED : 0);
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = get_tiles(layers, layers ? CUDA_ARRAY3D_LAYERED : 0);
 	const unsigned w = across * tiles.tileExtent.width, h = across * tiles.tileExtent.height;
 	const unsigned depth = layers ? layers : 1;
 	CUmipmappedArray mipmap = make_levels(w, h, layers, count);
@@ -417,7 +418,7 @@ refuse(CUarrayMapInfo info)
 static void
 wrong()
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0);
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = get_tiles(0, 0);
 	const unsigned w = tiles.tileExtent.width, h = tiles.tileExtent.height;
 	const part all = { 0, 0, 0, 0, w, h, 1 };
 	CUDA_ARRAY3D_DESCRIPTOR described = describe(w, h, 0, 0);

@@ -7,7 +7,7 @@
 
 /* As a kernel parameter. */
 static __global__ void
-words_of(const __grid_constant__ CUtensorMap map, unsigned long long *out)
+copy_words(const __grid_constant__ CUtensorMap map, unsigned long long *out)
 {
 	const unsigned long long *words = reinterpret_cast<const unsigned long long *>(&map);
 
@@ -105,7 +105,7 @@ main()
 
 	REQUIRE(shape.encode(&map, data) == CUDA_SUCCESS);
 	REQUIRE(map.opaque[0] == reinterpret_cast<cuuint64_t>(data));
-	words_of<<<1, 16>>>(map, seen);
+	copy_words<<<1, 16>>>(map, seen);
 	CHECK(cudaMemcpy(words, seen, sizeof(words), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 16; i++)
 		if (words[i] != map.opaque[i])

@@ -27,7 +27,7 @@ def help_text_goes_to_stdout_with_status_0():
         point(result.returncode == 0 and '-numbodies=N' in result.stdout, f'{option} explains')
 
 
-def what_cannot_be_read_ends_with_status_2_and_says_what():
+def an_invalid_option_ends_with_status_2_and_is_named():
     for options, named in (
             (['-frobnicate'], 'frobnicate'),
             (['benchmark'], 'benchmark'),
@@ -61,7 +61,7 @@ def cpu_reference_reports_a_rate():
 
 
 help_text_goes_to_stdout_with_status_0()
-what_cannot_be_read_ends_with_status_2_and_says_what()
+an_invalid_option_ends_with_status_2_and_is_named()
 cpu_reference_reports_a_rate()
 print(f'1..{number}')
 sys.exit(failed > 0)

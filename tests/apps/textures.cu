@@ -142,8 +142,8 @@ fetch_gradient(cudaTextureObject_t texture, places places, float *out)
 typedef void kernel(cudaTextureObject_t, places, float *);
 
 static std::vector<float>
-look(kernel *run, cudaTextureObject_t texture, const std::vector<float> &x,
-     const std::vector<float> &y, const std::vector<float> &z)
+fetch_all(kernel *run, cudaTextureObject_t texture, const std::vector<float> &x,
+	  const std::vector<float> &y, const std::vector<float> &z)
 {
 	float *dx = app_upload(x), *dy = app_upload(y), *dz = app_upload(z);
 	float *out = app_malloc<float>(x.size());
@@ -237,7 +237,7 @@ sample(const char *name, kernel *run, int width, int height, int depth, cudaText
 			want.push_back(texel((int)floorf(at[0]), (int)floorf(at[1]),
 					     (int)floorf(at[2]), size, mode));
 	}
-	std::vector<float> found = look(run, texture, x, y, z);
+	std::vector<float> found = fetch_all(run, texture, x, y, z);
 	for (size_t i = 0; i < want.size(); i++) {
 		float allowed = linear ? fabsf(want[i]) * 0.01f + 0.3f : 0.0f;
 
@@ -448,7 +448,7 @@ pitched_memory()
 		x.push_back((float)(i % WIDTH) + 0.5f);
 		y.push_back((float)(i % (HEIGHT - 1)) + 1.0f);
 	}
-	std::vector<float> found = look(fetch_2d, texture, x, y, y);
+	std::vector<float> found = fetch_all(fetch_2d, texture, x, y, y);
 	for (int i = 0; i < 100; i++) {
 		int row = i % (HEIGHT - 1);
 		float want = (value_at(i % WIDTH, row, 0) + value_at(i % WIDTH, row + 1, 0)) / 2;
@@ -474,7 +474,7 @@ layers()
 		z.push_back((float)(i % 6));
 		want.push_back(value_at(i % 32, i * 3 % 16, i % 6));
 	}
-	REQUIRE(look(fetch_layers, texture, x, y, z) == want);
+	REQUIRE(fetch_all(fetch_layers, texture, x, y, z) == want);
 	CHECK(cudaDestroyTextureObject(texture));
 	CHECK(cudaFreeArray(array));
 
@@ -484,7 +484,7 @@ layers()
 			       cudaReadModeElementType, false);
 	for (int i = 0; i < 96; i++)
 		want[i] = value_at(i % 32, 0, i % 6);
-	REQUIRE(look(fetch_row_layers, texture, x, y, z) == want);
+	REQUIRE(fetch_all(fetch_row_layers, texture, x, y, z) == want);
 	CHECK(cudaDestroyTextureObject(texture));
 	CHECK(cudaFreeArray(array));
 	printf("layers\n");
@@ -501,8 +501,9 @@ cube()
 	cudaArray_t array = make_array(host, 8, 8, 6, cudaArrayCubemap);
 	cudaTextureObject_t texture = make_texture(array, cudaAddressModeClamp, cudaFilterModePoint,
 						   cudaReadModeElementType, true);
-	REQUIRE(look(fetch_cube, texture, { 1, -1, 0.1f, 0.1f, 0.2f, 0.2f },
-		     { 0.1f, 0.1f, 1, -1, 0.1f, 0.1f }, { 0.2f, 0.2f, 0.2f, 0.2f, 1, -1 }) == want);
+	REQUIRE(fetch_all(fetch_cube, texture, { 1, -1, 0.1f, 0.1f, 0.2f, 0.2f },
+			  { 0.1f, 0.1f, 1, -1, 0.1f, 0.1f },
+			  { 0.2f, 0.2f, 0.2f, 0.2f, 1, -1 }) == want);
 	CHECK(cudaDestroyTextureObject(texture));
 	CHECK(cudaFreeArray(array));
 	printf("cube map\n");
@@ -535,14 +536,15 @@ mipmaps()
 	description.maxMipmapLevelClamp = 2;
 	CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
 	std::vector<float> at(5, 0.3f), want = { 0, 0, 100, 200, 200 };
-	REQUIRE(look(fetch_level, texture, at, at, { 0, 0.25f, 1, 2, 3 }) == want);
+	REQUIRE(fetch_all(fetch_level, texture, at, at, { 0, 0.25f, 1, 2, 3 }) == want);
 	want = { 0, 0, 100, 200, 200 };
-	REQUIRE(look(fetch_gradient, texture, at, at, { 0.5f, 1, 2, 4, 8 }) == want);
+	REQUIRE(fetch_all(fetch_gradient, texture, at, at, { 0.5f, 1, 2, 4, 8 }) == want);
 	CHECK(cudaDestroyTextureObject(texture));
 	description.mipmapFilterMode = cudaFilterModeLinear;
 	description.filterMode = cudaFilterModeLinear;
 	CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
-	std::vector<float> found = look(fetch_level, texture, at, at, { 0, 0.5f, 1, 1.25f, 3 });
+	std::vector<float> found =
+		fetch_all(fetch_level, texture, at, at, { 0, 0.5f, 1, 1.25f, 3 });
 	want = { 0, 50, 100, 125, 200 };
 	for (int i = 0; i < 5; i++)
 		REQUIRE(fabsf(found[i] - want[i]) < 1.0f);

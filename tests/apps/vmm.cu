@@ -61,7 +61,7 @@ grow()
 		CHECK(cudaGetLastError());
 		expect(base, i * count, (int)i);
 	}
-	/* Each mapping has its own range, whatever is mapped next to it. */
+	/* Each mapping has its own range, even if memory is mapped next to it. */
 	for (size_t i = 0; i < pieces; i++) {
 		CUdeviceptr start;
 		size_t size;

@@ -30,7 +30,7 @@
 
 struct function {
 	const char *name;
-	const char *letters; /* one per parameter, see values_of() */
+	const char *letters; /* one per parameter, see get_values() */
 };
 
 static const struct function functions[] = {
@@ -94,8 +94,8 @@ nothing(void *)
 {
 }
 
-/* Signal handler: ends the process with a status that tells the parent whether a call crashed or
- * timed out. */
+/* Signal handler: ends the process with a status from which the parent knows whether a call
+ * crashed or timed out. */
 static void
 fatal(int number)
 {
@@ -104,7 +104,7 @@ fatal(int number)
 
 /* The first value is the valid one. */
 static std::vector<value>
-values_of(char letter, unsigned int i)
+get_values(char letter, unsigned int i)
 {
 	memset(buffers[i], 0, sizeof(buffers[i]));
 	switch (letter) {
@@ -184,7 +184,7 @@ right_arguments(const struct function *function, word *arguments)
 {
 	memset(arguments, 0, ARGUMENTS_MAX * sizeof(*arguments));
 	for (unsigned int i = 0; function->letters[i]; i++)
-		arguments[i] = values_of(function->letters[i], i)[0].is;
+		arguments[i] = get_values(function->letters[i], i)[0].is;
 }
 
 static bool
@@ -230,7 +230,7 @@ try_function(const struct function *function)
 	if (!set_up())
 		return 1;
 	for (unsigned int i = 0; function->letters[i]; i++) {
-		std::vector<value> values = values_of(function->letters[i], i);
+		std::vector<value> values = get_values(function->letters[i], i);
 
 		for (size_t v = 1; v < values.size(); v++) {
 			std::string how =

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wrongcalls_answers.py: what wrongcalls has printed (stdin) in the short form of expected/wrongcalls.txt (stdout).
+"""wrongcalls_answers.py: converts the output of wrongcalls (stdin) to the short form of expected/wrongcalls.txt (stdout).
 
 A line has a function, an answer without its CUDA_ERROR_ or CUDA_, and the cases that it answers so:
 
@@ -14,7 +14,7 @@ ENDINGS = {"crashed", "did not return"}
 
 
 def answers_of(lines):
-    """What wrongcalls prints -> {(function, case): answer}."""
+    """The output of wrongcalls -> {(function, case): answer}."""
     found = {}
     for line in lines:
         call, _, answer = line.rstrip("\n").rpartition(": ")
@@ -40,7 +40,7 @@ def read_line(line):
 
 
 def read(lines):
-    """The short form; empty lines and what begins with # say nothing."""
+    """Reads the short form, without empty lines and lines that begin with #."""
     found = {}
     for line in lines:
         if line.strip() and not line.startswith("#"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """wrongcalls_table.py OUTPUT CODEGEN API: for every function that the description has, one line of C: its name and
-what each parameter takes, as a letter of wrongcalls.cc.  So a new call is tried without anybody's doing."""
+what each parameter takes, as a letter of wrongcalls.cc.  So a new call is tried without a change of the test."""
 import sys
 from pathlib import Path
 

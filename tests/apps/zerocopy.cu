@@ -254,7 +254,7 @@ struct seen {
 };
 
 static void
-look(void *arg)
+note_word(void *arg)
 {
 	struct seen *seen = (struct seen *)arg;
 
@@ -271,7 +271,7 @@ test_function(cudaStream_t stream)
 	data[1] = 0;
 	seen.word = &data[1];
 	publish<<<1, 1, 0, stream>>>(data, 1, data + 1, 7);
-	CHECK(cudaLaunchHostFunc(stream, look, &seen));
+	CHECK(cudaLaunchHostFunc(stream, note_word, &seen));
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(seen.value == 7);
 	CHECK(cudaFreeHost(data));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_built.py SCRIPT: what another build folder has made is taken if it is new enough (built.py)."""
+"""check_built.py SCRIPT: built.py copies a file of another build folder if it is new enough."""
 import os
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import tempfile
 from pathlib import Path
 
 SCRIPT = Path(sys.argv[1]).resolve()
-# Stands for nvcc: says in its output that it ran.
+# In place of nvcc: its output shows that it ran.
 COMPILER = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho made here >"$2"\n'
 BEFORE, BUILT, AFTER = 1000, 2000, 3000
 
 
 def check(ages):
-    """What the output is, and when it was made, if the files there have these times."""
+    """Returns the output and its time if the files there have these times."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {'nvcc': COMPILER, 'source/a.cu': '', 'source/a.h': '', 'other/apps/a.o': 'made there\n'}.items():
             path = Path(folder, name)

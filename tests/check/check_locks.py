@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_locks.py LOCKS: what scripts/locks.py says of small trees."""
+"""check_locks.py LOCKS: the defects that scripts/locks.py reports for small trees."""
 import subprocess
 import sys
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_abi_lock.py ABI_TXT LOCK: the lock is append-only, and holds all that the description says."""
+"""check_abi_lock.py ABI_TXT LOCK: the lock is append-only, and contains the whole description."""
 import sys
 from pathlib import Path
 

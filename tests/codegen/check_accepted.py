@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_accepted.py CODEGEN CC CUDA_INCLUDE: what the generator accepts compiles, and what it does not is refused with its line.
+"""check_accepted.py CODEGEN CC CUDA_INCLUDE: accepted descriptions compile, and others are refused with their line.
 
 Calls: each word before each type, in each kind of call; those that are accepted are compiled together.
 Changed text: the examples of codegen/README.md and of the golden files with words dropped, doubled and exchanged, or cut off."""
@@ -77,7 +77,7 @@ def every_name(names):
 
 
 def refusal(do):
-    """What is said of it; None: it is accepted.  Anything but a line with its file is a failure."""
+    """The generator's error; None: it is accepted.  Anything but a line with its file is a failure."""
     try:
         do()
     except SpecError as error:
@@ -99,7 +99,7 @@ def with_symbols(text):
 
 
 def compiled(folder, names, prelude=""):
-    """What the compiler says of these files."""
+    """The compiler's errors for these files."""
     (folder / "prelude.h").write_text("#pragma once\n#include <stdbool.h>\n#include <cuda.h>\n" + prelude)
     run = subprocess.run([cc, *FLAGS, "-include", folder / "prelude.h", "-I", folder, "-I", codegen.parent, "-isystem", include,
                           *(folder / name for name in names)], capture_output=True, text=True)
@@ -107,7 +107,7 @@ def compiled(folder, names, prelude=""):
 
 
 def compiled_ends(text, outputs, prelude=None):
-    """What the compiler says of both ends; nothing if it says already that the description is not what cuda.h says."""
+    """The compiler's errors for both ends; none if it already reports that the description differs from cuda.h."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "codegen").mkdir()
@@ -148,7 +148,7 @@ def changed(rng, token):
 
 
 def check_changes():
-    """Changed text: each is refused with its line, or compiles, or is not what cuda.h says."""
+    """Changed text: each is refused with its line, or compiles, or differs from cuda.h."""
     rng, accepted, errors = random.Random(1), [], ""
     texts = [re.sub(r"/\*.*?\*/", "", text, flags=re.S) for text in (README, SAMPLE)]
     places = [[m.span() for m in re.finditer(r"\"[^\"]*\"|\w+|[^\w\s]", text)] for text in texts]
@@ -161,7 +161,7 @@ def check_changes():
             accepted.append((text[start:end] in POOL, new[max(start - 80, 0):end + 80], new, outputs))
     print(f"# {CHANGES} changes, {len(accepted)} of the example accepted")
     assert accepted
-    # What is written by hand only its compiler knows: its names are not changed, and answers, which use its members, are left out.
+    # Only the compiler reads parts written by hand: their names are not changed, and answers, which use their members, are left out.
     ours = [case for case in accepted if case[0]]
     for _, near, new, outputs in rng.sample(ours, min(COMPILED[1], len(ours))):
         said = compiled_ends(new, outputs)

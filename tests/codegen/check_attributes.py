@@ -17,7 +17,7 @@ def read(root, path):
 
 
 def changed(root):
-    """What is left out by the description, and what one of both ends sets."""
+    """The attributes that the description leaves out, and those that one of both ends sets."""
     api = re.search(r'GP_SET\(absent_attribute,(.*?)\)', read(root, 'codegen/api/device.h'), re.S)[1]
     device = read(root, 'client/context/device.c')
     names = re.findall(PREFIX + r'(\w+)', api)

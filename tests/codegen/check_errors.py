@@ -10,7 +10,7 @@ from parse import SpecError, parse  # noqa: E402
 
 
 def refusal(case):
-    """What is said of it, whatever is to be made of it."""
+    """The generator's error for all outputs."""
     try:
         make_outputs(parse([kinds, case]))
     except SpecError as error:

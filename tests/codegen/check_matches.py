@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_matches.py GENERATOR CC CUDA_INCLUDE FOLDER: what FOLDER/x.h says is not what cuda.h says, and the compiler says
-so with the line of x.err."""
+"""check_matches.py GENERATOR CC CUDA_INCLUDE FOLDER: FOLDER/x.h differs from cuda.h, and the compiler reports
+it with the line of x.err."""
 import subprocess
 import sys
 import tempfile

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""symbols.h says what the installed toolkit says.
+"""symbols.h matches the installed toolkit.
 
 usage: symbols_match_toolkit.py SYMBOLS_H CUDA_HOME
 
@@ -47,7 +47,7 @@ def described(path):
 
 
 def self_consistency(entries):
-    """What must hold whatever toolkit is installed."""
+    """Conditions that do not depend on the installed toolkit."""
     for what, count in collections.Counter(e[0] for e in entries).items():
         if count > 1:
             yield f"{what} is listed {count} times"
@@ -57,10 +57,10 @@ def self_consistency(entries):
     for exported, base, suffix, _ in entries:
         match = NAME.fullmatch(exported)
         if match[1] != base or (match[3] or "") != suffix:
-            yield f"{exported} is no name of base {base} and class '{suffix}'"
+            yield f"{exported} is not a name of base {base} and class '{suffix}'"
 
 
-def versions_of(typedefs):
+def group_versions(typedefs):
     groups = collections.defaultdict(set)
     for match in TYPE.finditer(typedefs):
         if match[1] not in OF_OTHER_SYSTEMS:
@@ -114,8 +114,8 @@ def main():
     if same_cuda and typedefs.exists():
         compared = True
         headers = [typedefs.parent / name for name in GRAPHICS]
-        graphics = versions_of("".join(header.read_text() for header in headers if header.exists()))
-        versions = with_profiler({**versions_of(typedefs.read_text()), **graphics})
+        graphics = group_versions("".join(header.read_text() for header in headers if header.exists()))
+        versions = with_profiler({**group_versions(typedefs.read_text()), **graphics})
         theirs = {(*group, version) for group in versions for version in versions[group]}
         complaints += differences("versions", {e[1:] for e in entries}, theirs)
         if stub.exists():

@@ -54,7 +54,7 @@ struct sample {
 };
 
 static void
-take_sample(struct sample *sample, const struct codec *codec, uint64_t seed)
+encode_sample(struct sample *sample, const struct codec *codec, uint64_t seed)
 {
 	struct gp_enc enc;
 
@@ -89,7 +89,7 @@ each(void (*property)(const struct codec *codec, struct sample *sample))
 	assert_non_null(sample);
 	for (size_t i = 0; i < codec_count; i++) {
 		for (uint64_t round = 1; round <= ROUNDS; round++) {
-			take_sample(sample, &codecs[i], round * 7919 + i);
+			encode_sample(sample, &codecs[i], round * 7919 + i);
 			property(&codecs[i], sample);
 		}
 	}
@@ -166,7 +166,7 @@ something_more_is_refused(const struct codec *codec, struct sample *sample)
 	assert_false(decodes(codec, sample->record, sample->size + 8, value));
 }
 
-UNIT_TEST(bytes_behind_the_last_field_are_refused)
+UNIT_TEST(bytes_after_the_last_field_are_refused)
 {
 	each(something_more_is_refused);
 }

@@ -14,7 +14,7 @@ UNIT_TEST(each_function_is_listed_once)
 	}
 }
 
-UNIT_TEST(what_the_library_lacks_is_not_supported)
+UNIT_TEST(a_missing_function_is_not_supported)
 {
 	char error[200];
 
@@ -26,7 +26,7 @@ UNIT_TEST(what_the_library_lacks_is_not_supported)
 	assert_false(gpd_driver.software);
 }
 
-UNIT_TEST(a_library_that_lacks_what_is_needed_is_refused)
+UNIT_TEST(a_library_without_a_required_function_is_refused)
 {
 	char error[200];
 

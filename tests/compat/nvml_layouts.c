@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled, not run: nvml/nvml.h says what NVIDIA's header says. */
+/* Compiled, not run: nvml/nvml.h matches NVIDIA's header. */
 #include "nvml/nvml.h"
 #include "protocol/device_state.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_cupti.py RUNTIMES: a program that would profile itself by NVIDIA's CUPTI is told what helps, and runs on."""
+"""test_cupti.py RUNTIMES: a program that uses NVIDIA's CUPTI gets a message with the alternative, and runs on."""
 import glob
 import os
 import sys
@@ -36,14 +36,14 @@ def run(version, **env):
 
 
 for number in ("12.9", "13.0"):
-    @case(f"CUPTI {number} subscribes to nothing, the user is told once of GPUPOOL_TRACE, and the program runs on")
+    @case(f"CUPTI {number} subscribes to nothing, one message names GPUPOOL_TRACE, and the program runs on")
     def _(version=number):
         said = run(version)
         require(said.count("GPUPOOL_TRACE=") == 1 and said.count("\n") == 1, said)
 
     @case(f"CUPTI {number} and GPUPOOL_LOG=quiet hides this message")
     def _(version=number):
-        require(run(version, GPUPOOL_LOG="quiet") == "", "something was said")
+        require(run(version, GPUPOOL_LOG="quiet") == "", "unexpected output")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ for index, device in enumerate(devices):
     assert fields[0].nvmlReturn == 0 and fields[0].value.uiVal > 0 and fields[1].nvmlReturn == NVML_ERROR_NOT_SUPPORTED
     assert nvmlDeviceGetP2PStatus(device, device, 0) == NVML_P2P_STATUS_OK
     refused(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetP2PStatus, device, device, 99)
-    # Nobody uses it.
+    # No process uses it.
     refused(NVML_ERROR_NOT_FOUND, nvmlDeviceGetProcessUtilization, device, 0)
     refused(NVML_ERROR_NOT_SUPPORTED, nvmlDeviceSetPersistenceMode, device, 1)
 refused(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex, len(devices))

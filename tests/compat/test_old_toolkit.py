@@ -9,7 +9,7 @@ import test_runtimes as runtimes
 
 from harness import Skip, case, main, require
 
-# What code for its newest GPUs runs on; here it comes as PTX.
+# The architecture of its newest GPUs, embedded as PTX.
 ARCHITECTURE = "-gencode=arch=compute_80,code=compute_80"
 # Programs on the driver API alone have no runtime.
 DRIVER = {"driverapi": [".cc", "-cudart=none", "-lcuda", "-I" + os.environ["GP_APPS"]]}
@@ -34,7 +34,7 @@ def add(daemon, name, folder):
         if not os.path.exists(os.path.join(folder, "bin", "nvcc")):
             raise Skip(f"no CUDA {version}: scripts/old_toolkit.sh {version} fetches it")
         result = daemon().run(name, path=build(name, folder)).expect(err="")
-        wanted = runtimes.expected(name, runtimes.version_of(folder))
+        wanted = runtimes.expected(name, runtimes.parse_version(folder))
         require(runtimes.normal(result.out) == wanted, f"expected\n{wanted}but {result}")
         daemon().settle()
 

@@ -19,11 +19,11 @@ LIBRARIES = {
     "shared": ["libcudart.so.*"],
     "static": ["libcudart_static.a", "libculibos.a"],
 }
-# What a version's static runtime does not need.
+# Libraries that a version's static runtime does not need.
 BUILT_IN = {"13": ["libculibos.a"]}
 # A line in which devices may differ.
 VARYING = (r"^priorities 0 to -\d+$", "priorities 0 to -N")
-# (before which version, pattern, instead): what a runtime says in words of its own.
+# (before which version, pattern, instead): messages that differ between runtimes.
 OWN_WORDS = [
     ((13, 0), r"^((?:no|1025|64 x 32|65|65536) (?:blocks|threads).*): cudaErrorInvalidValue \(1\)$",
      r"\1: cudaErrorInvalidConfiguration (9)"),
@@ -49,12 +49,12 @@ def libraries(folder, kind):
     return paths
 
 
-def version_of(folder):
+def parse_version(folder):
     return tuple(map(int, os.path.basename(folder).split(".")))
 
 
 def link(name, folder, kind):
-    more = [LAUNCH, "-I" + os.environ["GP_CUDA_HEADERS"]] if version_of(folder) < (12,) else []
+    more = [LAUNCH, "-I" + os.environ["GP_CUDA_HEADERS"]] if parse_version(folder) < (12,) else []
     binary = os.path.join(programs_folder, name)
     found = subprocess.run(
         [os.environ["GP_CXX"], os.path.join(os.environ["GP_APPS"], name + ".o"), *more, "-o", binary,
@@ -83,7 +83,7 @@ def add(daemon, name, folder, kind):
     def _():
         binary = link(name, folder, kind)
         result = daemon().run(name, path=binary).expect(err="")
-        wanted = expected(name, version_of(folder))
+        wanted = expected(name, parse_version(folder))
         require(normal(result.out) == wanted, f"expected\n{wanted}but {result}")
         daemon().settle()
 
@@ -112,7 +112,7 @@ if __name__ == "__main__":
     sys.argv[1:] = []
     with Once() as one:
         for program in names:
-            if version_of(os.path.abspath(runtime)) >= SINCE.get(program, ()):
+            if parse_version(os.path.abspath(runtime)) >= SINCE.get(program, ()):
                 add(one, program, os.path.abspath(runtime), runtime_kind)
         status = main()
     sys.exit(status)

@@ -30,7 +30,7 @@ static struct gp_tls *server_tls, *client_tls;
 static const uint8_t tls_key[GP_TLS_KEY_SIZE] = "a key that both ends have";
 
 static void
-forget_tls(void)
+release_tls(void)
 {
 	gp_tls_unref(server_tls);
 	gp_tls_unref(client_tls);
@@ -55,7 +55,7 @@ prepare_tls(void)
 		fprintf(stderr, "%s\n", error);
 		exit(2);
 	}
-	(void)atexit(forget_tls);
+	(void)atexit(release_tls);
 }
 
 static bool

@@ -232,7 +232,7 @@ send_kept(struct job *job)
 	gp_memory_register(bytes, job->size - job->seed % 3 * 100000);
 	r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
 	gp_memory_unregister(bytes);
-	/* Whoever still reads it reads something else. */
+	/* A later read of the memory gets other bytes. */
 	memset(bytes, 0x77, job->size);
 	free(bytes);
 	return r;

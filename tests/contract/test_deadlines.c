@@ -127,7 +127,7 @@ CONTRACT_TEST(a_deadline_can_be_lifted)
 	assert_int_equal(job_join(&sender), 0);
 }
 
-CONTRACT_TEST(a_receiver_can_look_around_before_a_message_and_loses_nothing)
+CONTRACT_TEST(a_receive_that_times_out_before_a_message_loses_nothing)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
@@ -146,7 +146,7 @@ CONTRACT_TEST(a_receiver_can_look_around_before_a_message_and_loses_nothing)
 	assert_memory_equal(message.data, "late", 4);
 	assert_int_equal(job_join(&sender), 0);
 
-	/* What is there comes at once, and with 0 there is no end. */
+	/* A message that has arrived is returned at once, and 0 means no deadline. */
 	send_bytes(pair->client, "first", 5, NULL, 0);
 	expect_message(pair->server, "first", 5);
 	gp_conn_set_idle_timeout(pair->server, 0);
@@ -175,7 +175,7 @@ CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up)
 	assert_string_equal(gp_conn_error(pair->server), STOPPED);
 }
 
-CONTRACT_TEST(between_messages_a_peer_may_take_its_time)
+CONTRACT_TEST(no_deadline_applies_between_messages)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
@@ -188,7 +188,7 @@ CONTRACT_TEST(between_messages_a_peer_may_take_its_time)
 	assert_int_equal(job_join(&sender), 0);
 }
 
-CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes)
+CONTRACT_TEST(a_sender_waits_for_a_slow_reader)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_one_large, .conn = pair->client };
@@ -206,7 +206,7 @@ CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes)
 }
 
 /* Whichever end sends, in long messages, which may go another way than short ones. */
-CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up)
+CONTRACT_TEST(a_peer_that_reads_nothing_is_given_up)
 {
 	static int (*const kinds[])(struct job *) = { send_until_it_fails, send_short_ones };
 	struct pair *pair = *state;
@@ -227,7 +227,7 @@ CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up)
 		assert_string_equal(gp_conn_error(ends[i % 2]), NOTHING_TAKEN);
 		assert_int_equal(gp_conn_send(ends[i % 2], NULL, 0, NULL, 0), -ETIMEDOUT);
 		gp_conn_destroy(ends[i % 2]);
-		/* What it gets is what was sent, or the news of the end. */
+		/* It receives the sent bytes, or the end. */
 		while (gp_conn_recv(ends[1 - i % 2], &message) == 0)
 			;
 		gp_conn_destroy(ends[1 - i % 2]);
@@ -254,7 +254,7 @@ CONTRACT_TEST(what_was_sent_must_be_taken_in_time)
 	assert_string_equal(gp_conn_error(pair->server), NOTHING_TAKEN_300);
 }
 
-CONTRACT_TEST(a_peer_that_takes_little_at_a_time_is_not_given_up)
+CONTRACT_TEST(a_peer_that_reads_slowly_is_not_given_up)
 {
 	const size_t size = (size_t)16 << 20, part = (size_t)1 << 20;
 	struct pair *pair = *state;

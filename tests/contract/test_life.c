@@ -17,7 +17,7 @@ close_client(struct pair *pair)
 	pair->client = NULL;
 }
 
-CONTRACT_TEST(closing_between_messages_is_the_end_behind_the_last_one)
+CONTRACT_TEST(closing_between_messages_is_the_end_after_the_last_one)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -156,7 +156,7 @@ CONTRACT_TEST(shutdown_wakes_a_blocked_sender)
 	assert_int_equal(job_join(&sender), -ESHUTDOWN);
 }
 
-CONTRACT_TEST(after_a_shutdown_every_call_says_so)
+CONTRACT_TEST(after_a_shutdown_every_call_fails)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -208,7 +208,7 @@ CONTRACT_TEST(closing_inside_a_message_is_an_error)
 	assert_int_equal(gp_conn_recv(pair->server, &message), -ECONNRESET);
 }
 
-CONTRACT_TEST(two_hundred_connections_leave_nothing_behind)
+CONTRACT_TEST(two_hundred_connections_leak_nothing)
 {
 	struct pair *pair = *state;
 	int before = count_open_fds();
@@ -227,7 +227,7 @@ CONTRACT_TEST(two_hundred_connections_leave_nothing_behind)
 	assert_int_equal(count_open_fds(), before);
 }
 
-CONTRACT_TEST(accept_waits_no_longer_than_told)
+CONTRACT_TEST(accept_waits_no_longer_than_its_timeout)
 {
 	struct pair *pair = *state;
 	struct gp_conn *conn;
@@ -250,7 +250,7 @@ CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused)
 	assert_string_equal(error, expected);
 }
 
-CONTRACT_TEST(connecting_to_nobody_says_so)
+CONTRACT_TEST(connecting_without_a_listener_fails)
 {
 	struct pair *pair = *state;
 	struct gp_url url = *gp_listener_url(pair->listener);
@@ -273,7 +273,7 @@ connect_with_preamble(struct job *job)
 {
 	char error[400];
 
-	return gp_connect(gp_listener_url((struct gp_listener *)job->conn), "who I am", 8, 5000,
+	return gp_connect(gp_listener_url((struct gp_listener *)job->conn), "identity", 8, 5000,
 			  &job->conn, error, sizeof(error));
 }
 
@@ -294,7 +294,7 @@ CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered)
 		send_bytes(connecting.conn, "first", 5, NULL, 0);
 
 	assert_int_equal(gp_conn_recv_preamble(server, bytes, 8, 5000), 0);
-	assert_memory_equal(bytes, "who I am", 8);
+	assert_memory_equal(bytes, "identity", 8);
 	assert_int_equal(gp_conn_send_preamble(server, "answer", 6), 0);
 	if (!fixture_is_tls())
 		send_bytes(server, "second", 6, NULL, 0);
@@ -333,7 +333,7 @@ poll_for_reading(struct gp_conn *conn, int timeout_ms)
 /* There is nothing to receive. A device may report at any time that an earlier message has gone,
  * which makes the descriptor readable, too. */
 static void
-expect_quiet(struct gp_conn *conn)
+expect_idle(struct gp_conn *conn)
 {
 	bool is_quiet = false;
 
@@ -352,11 +352,11 @@ CONTRACT_TEST(the_descriptor_becomes_readable_with_a_message)
 		assert_int_equal(gp_conn_fd(pair->server), -1);
 		return;
 	}
-	expect_quiet(pair->server);
+	expect_idle(pair->server);
 	send_bytes(pair->client, "x", 1, NULL, 0);
 	assert_int_equal(poll_for_reading(pair->server, 5000), 1);
 	expect_message(pair->server, "x", 1);
-	expect_quiet(pair->server);
+	expect_idle(pair->server);
 	close_client(pair);
 	assert_int_equal(poll_for_reading(pair->server, 5000), 1);
 }
@@ -390,7 +390,7 @@ pass_descriptor(int fd)
 	return passed;
 }
 
-CONTRACT_TEST(a_connection_can_move_behind_its_preamble)
+CONTRACT_TEST(a_connection_can_move_after_its_preamble)
 {
 	struct pair *pair = *state;
 	char bytes[6];
@@ -454,7 +454,7 @@ CONTRACT_TEST(the_peer_on_this_machine_has_a_user)
 	assert_int_equal(server, getuid());
 }
 
-/* A file of one page that says which one it is. */
+/* A file of one page that contains its number. */
 static int
 numbered_file(int number)
 {
@@ -502,7 +502,7 @@ CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later)
 	if (passes)
 		expect_file(pair->client, 2);
 	assert_int_equal(gp_conn_recv_fd(pair->client), -ENOENT);
-	/* More than anybody takes are closed, with or without a message. */
+	/* Descriptors that are not received are closed, with or without a message. */
 	for (int i = 0; passes && i < 10; i++) {
 		assert_int_equal(gp_conn_pass_fd(pair->server, files[i]), 0);
 		send_bytes(pair->server, &i, sizeof(i), NULL, 0);

@@ -180,7 +180,7 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-CONTRACT_TEST(wait_says_whether_a_message_is_there)
+CONTRACT_TEST(wait_returns_whether_a_message_has_arrived)
 {
 	struct pair *pair = *state;
 	double before = seconds();
@@ -195,7 +195,7 @@ CONTRACT_TEST(wait_says_whether_a_message_is_there)
 	assert_int_equal(gp_conn_wait(pair->server, 0), 0);
 }
 
-CONTRACT_TEST(wait_says_when_a_message_was_read_ahead)
+CONTRACT_TEST(wait_reports_a_message_that_was_read_ahead)
 {
 	struct pair *pair = *state;
 

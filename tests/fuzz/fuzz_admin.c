@@ -41,7 +41,7 @@ set_up(void)
 		quota.tenants.devices[d].memory = (uint64_t)80 << 30;
 		quota.tenants.devices[d].multiprocessors = 132;
 	}
-	/* Somebody to set a quota for. */
+	/* A tenant to set a quota for. */
 	if (!gpd_ledger_open(quota.ledger, 1, GPD_TENANT_DEFAULT, 1))
 		abort();
 }

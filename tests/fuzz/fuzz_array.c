@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of an array, a box in it, and a part of it with tiles: what passes has sizes that
- * fit together. */
+/* The description of an array, a box in it, and a part of it with tiles: accepted inputs have
+ * consistent sizes. */
 #include "protocol/array_tiles.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ check(bool holds)
 }
 
 static void
-look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct gp_array_box *box)
+check_level(const struct gp_array_shape *shape, uint32_t level, const struct gp_array_box *box)
 {
 	struct gp_array_extent extent = gp_array_get_level_extent(shape, level);
 	struct gp_array_shape alone = gp_array_get_level_shape(shape, level);
@@ -35,7 +35,7 @@ look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct g
 }
 
 static void
-look_at_tiles(const struct gp_array_shape *shape, const uint8_t *data, size_t size)
+check_tiles(const struct gp_array_shape *shape, const uint8_t *data, size_t size)
 {
 	struct {
 		struct gp_array_tiling tiling;
@@ -78,8 +78,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	levels = input.shape.levels ? input.shape.levels : 1;
 	check(levels <= GP_ARRAY_LEVELS_MAX);
 	for (uint32_t level = 0; level < levels; level++)
-		look_at_level(&input.shape, level, &input.box);
+		check_level(&input.shape, level, &input.box);
 	check(gp_array_get_tiled_bytes(&input.shape) >= gp_array_get_bytes(&input.shape));
-	look_at_tiles(&input.shape, data + sizeof(input), size - sizeof(input));
+	check_tiles(&input.shape, data + sizeof(input), size - sizeof(input));
 	return 0;
 }

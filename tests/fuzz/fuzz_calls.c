@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of every call and reply: decoded, and written as text.  The first two bytes choose the
- * call, by its place in the list or, beyond that, by number; the third says whether it is a reply.
+ * call, by its place in the list or, beyond that, by number; the third selects call or reply.
  */
 #include "gp_calls.h"
 #include "protocol/frame.h"

@@ -15,7 +15,7 @@ check(bool holds)
 }
 
 static void
-ask(const struct gpd_config *config)
+query(const struct gpd_config *config)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	uint64_t whole = 143771ul << 20;
@@ -56,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = 0;
 	if (gpd_config_parse(text, "fuzz.conf", &config, error, sizeof(error)) == 0) {
-		ask(config);
+		query(config);
 		gpd_config_free(config);
 	} else {
 		check(strncmp(error, "fuzz.conf:", 10) == 0);

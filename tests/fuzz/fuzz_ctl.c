@@ -2,8 +2,8 @@
 /*
  * gpupoolctl: a command, which is the first line of the input, and the answer that a daemon gives
  * it, which is the rest.  The first byte of the line is the format; an answer that begins with a
- * byte of 0xff goes out behind it as it is, any other with its size in front.  What waits for a
- * daemon to do something is left out.
+ * byte of 0xff is sent after it unchanged, any other with its size before it.  Commands that wait
+ * for a daemon are left out.
  */
 #include "ctl/command.h"
 #include "protocol/admin_messages.h"
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct sockaddr_un address = { .sun_family = AF_UNIX };
 static int listener = -1;
-/* Of the command under way; who answers may be late with it. */
+/* Of the current command; the answering thread may be late with it. */
 static uint8_t reply[65536];
 static size_t reply_size;
 

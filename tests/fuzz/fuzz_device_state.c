@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A copy of the exact size, so that a sanitizer detects reads beyond it. */
 static struct gp_bytes
-take(const uint8_t **data, size_t *size, size_t want)
+copy_part(const uint8_t **data, size_t *size, size_t want)
 {
 	size_t count = want < *size ? want : *size;
 	uint8_t *copy = count ? malloc(count) : NULL;
@@ -34,9 +34,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	cut = data[1];
-	words = take(&data, &size, (size_t)data[0] * 8);
-	texts = take(&data, &size, cut);
-	processes = take(&data, &size, size);
+	words = copy_part(&data, &size, (size_t)data[0] * 8);
+	texts = copy_part(&data, &size, cut);
+	processes = copy_part(&data, &size, size);
 	if (gp_device_state_decode(state, words, texts, processes)) {
 		if (state->process_count > GP_STATE_PROCESSES_MAX)
 			abort();

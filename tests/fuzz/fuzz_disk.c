@@ -37,7 +37,7 @@ clean_up(void)
 	(void)rmdir(path);
 }
 
-/* As image_disk.h says: the SHA-256 of the image's own and the tenant's name. */
+/* The name by image_disk.h: the SHA-256 of the image's own and the tenant's name. */
 static void
 name_file(const uint8_t sha256[GPD_SHA256_SIZE], char name[NAME_SIZE])
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client sends to a worker on the software device: records back to back.  Each becomes a
- * message of its own; behind one with the bulk flag come a u32 and so many bytes of bulk.  A record
- * that cannot be cut off is sent with all that is left.  An image's hash is made right, or no image
- * but those of the first inputs would ever be looked at; unless its first byte is zero.
+ * Messages of a client to a worker on the software device: records back to back.  Each becomes a
+ * message of its own; a record with the bulk flag is followed by a u32, the number of bytes of
+ * bulk, and the bulk.  A record whose end is unknown is sent with the rest of the input.  An
+ * image's hash is corrected unless its first byte is zero; otherwise only images of the first
+ * inputs would be parsed.
  */
 #include "gp_calls.h"
 #include "protocol/dec.h"
@@ -42,7 +43,7 @@ make_hash_right(uint8_t *record, size_t size, const uint8_t *bulk, size_t bulk_s
 		uint64_t said = bulk_size;
 
 		(void)EVP_Digest(bulk, bulk_size, hash, NULL, EVP_sha256(), NULL);
-		/* Behind it is the image's size. */
+		/* The image's size follows the hash. */
 		memcpy(hash + 32, &said, sizeof(said));
 	}
 }

@@ -60,7 +60,7 @@ check_alike(const struct end *here, const struct end *shadow, const struct end *
 }
 
 /* One end's memory is the input; the other one gets to be alike, all at once or in parts, and in
- * records of a room that the input says, with unchanged bytes or without. */
+ * records of a size that the input selects, with unchanged bytes or without. */
 static void
 exchange(const uint8_t *data, size_t size)
 {

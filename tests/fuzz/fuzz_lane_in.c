@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon sends over the data lanes of a client that waits for two copies.  Operations of a
- * byte and what belongs to it: chunks of either copy or of none, with places and sizes of the
- * input's, messages of the input's, and bytes.  At the end the lanes are closed, and whoever waits
- * must go on, with nothing written but what he waited for.
+ * Messages of a daemon over the data lanes of a client that waits for two copies.  Each operation
+ * is a byte with its operands: chunks of either copy or of none, with offsets and sizes of the
+ * input's, messages of the input's, and bytes.  At the end the lanes are closed, and each waiting
+ * thread must continue; only the memory of its copy may have been written.
  */
 #include "client/session/lane.h"
 #include "client/session/session_internal.h"
@@ -19,7 +19,7 @@
 #define LANES 3
 #define COPIES 2
 #define COPY_SIZE (GP_CHUNK_MAX + 5000)
-#define PATIENCE_MS 10000
+#define TIMEOUT_MS 10000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,17 +37,17 @@ check(bool holds)
 }
 
 static unsigned int
-take(struct input *input)
+pop_byte(struct input *input)
 {
 	return input->next < input->end ? *input->next++ : 0;
 }
 
 static uint64_t
-take_number(struct input *input)
+pop_number(struct input *input)
 {
-	unsigned int code = take(input);
+	unsigned int code = pop_byte(input);
 
-	return code == 0xff ? ~(uint64_t)0 - take(input) : code < 64 ? code : code * 5000ull;
+	return code == 0xff ? ~(uint64_t)0 - pop_byte(input) : code < 64 ? code : code * 5000ull;
 }
 
 static void
@@ -57,33 +57,33 @@ give(struct gp_conn *conn, const void *bytes, size_t size, size_t bulk_size)
 	struct iovec data = { (void *)bytes, size };
 	struct iovec bulk = { (void *)zeros, bulk_size };
 
-	/* Whoever has closed is not told any more. */
+	/* Fails if the peer has closed the connection. */
 	(void)!gp_conn_send(conn, &data, 1, &bulk, 1);
 }
 
 static void
 give_chunk(struct gp_conn *conn, struct input *input, const struct gpc_incoming_copy *in)
 {
-	unsigned int how = take(input);
-	struct gp_chunk chunk = { .copy = in[how & 1].copy, .offset = take_number(input) };
+	unsigned int how = pop_byte(input);
+	struct gp_chunk chunk = { .copy = in[how & 1].copy, .offset = pop_number(input) };
 	uint8_t header[GP_CHUNK_SIZE];
 
 	if (how & 2)
-		chunk.copy += take(input);
+		chunk.copy += pop_byte(input);
 	gp_chunk_encode(&chunk, header);
 	if (how & 4)
-		header[4] = (uint8_t)take(input);
-	give(conn, header, sizeof(header), take_number(input) % (GP_CHUNK_MAX + 1));
+		header[4] = (uint8_t)pop_byte(input);
+	give(conn, header, sizeof(header), pop_number(input) % (GP_CHUNK_MAX + 1));
 }
 
 static void
 give_bytes(struct gp_conn *conn, struct input *input, size_t bulk_max)
 {
-	size_t size = take(input), left = (size_t)(input->end - input->next);
+	size_t size = pop_byte(input), left = (size_t)(input->end - input->next);
 
 	if (size > left)
 		size = left;
-	give(conn, input->next, size, take_number(input) % bulk_max);
+	give(conn, input->next, size, pop_number(input) % bulk_max);
 	input->next += size < (size_t)(input->end - input->next)
 			       ? size
 			       : (size_t)(input->end - input->next);
@@ -100,8 +100,8 @@ open_lanes(struct gpc_session *session, struct gp_conn **far)
 	for (int i = 1; i < LANES; i++) {
 		uint8_t preamble[GP_PREAMBLE_SIZE];
 
-		check(gp_accept(listener, PATIENCE_MS, &far[i]) == 0);
-		check(gp_conn_recv_preamble(far[i], preamble, sizeof(preamble), PATIENCE_MS) == 0);
+		check(gp_accept(listener, TIMEOUT_MS, &far[i]) == 0);
+		check(gp_conn_recv_preamble(far[i], preamble, sizeof(preamble), TIMEOUT_MS) == 0);
 	}
 }
 
@@ -145,12 +145,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		gpc_lanes_expect(session, &in[i]);
 	}
 	for (int i = 0; i < 64 && input.next < input.end; i++) {
-		unsigned int what = take(&input);
+		unsigned int what = pop_byte(&input);
 		struct gp_conn *conn = far[what >> 4 & 1 ? 2 : 1];
 
 		if (what % 8 == 0)
 			give_bytes(conn, &input, GP_CHUNK_MAX);
-		/* Nobody waits there, so little is read. */
+		/* No thread waits for this lane, so little is read. */
 		else if (what % 8 == 1)
 			give_bytes(far[0], &input, 1000);
 		else if (what == 0xfa)

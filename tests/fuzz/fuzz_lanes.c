@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies over the data lanes of a session: their records on lane 0, their chunks on lanes 1 and 2,
- * to a worker on the software device.  Operations of a byte and what belongs to it: records and
- * chunks whose numbers, places and sizes are the input's, records that are the input's as they
- * stand, and bytes on a lane.  The session has a context, a stream and memory.
+ * to a worker on the software device.  Each operation is a byte with its operands: records and
+ * chunks whose numbers, offsets and sizes are the input's, records taken unchanged from the
+ * input, and bytes on a lane.  The session has a context, a stream and memory.
  */
 #include "gp_calls.h"
 #include "protocol/frame.h"
@@ -26,7 +26,7 @@ struct input {
 };
 
 static unsigned int
-take(struct input *input)
+pop_byte(struct input *input)
 {
 	return input->next < input->end ? *input->next++ : 0;
 }
@@ -58,12 +58,12 @@ send_record(struct fuzz_session *session, uint16_t call, uint32_t request, const
 
 /* A size or a place: whole chunks and some bytes, or anything. */
 static uint64_t
-take_size(struct input *input)
+pop_size(struct input *input)
 {
-	unsigned int code = take(input);
+	unsigned int code = pop_byte(input);
 
 	if (code == 0xff)
-		return ~(uint64_t)0 - take(input);
+		return ~(uint64_t)0 - pop_byte(input);
 	return (uint64_t)(code >> 5) * GP_CHUNK_MAX + (code & 31 ? (code & 31) * 777u : 0);
 }
 
@@ -71,19 +71,19 @@ static void
 send_chunk(struct fuzz_session *session, struct input *input)
 {
 	static uint8_t zeros[GP_CHUNK_MAX + 8];
-	unsigned int how = take(input);
-	struct gp_chunk chunk = { .copy = take(input), .offset = take_size(input) };
+	unsigned int how = pop_byte(input);
+	struct gp_chunk chunk = { .copy = pop_byte(input), .offset = pop_size(input) };
 	uint8_t head[8 + GP_CHUNK_SIZE];
 	uint32_t size = GP_CHUNK_SIZE, bulk = GP_CHUNK_MAX;
 	unsigned int lane = 1 + how % 2;
 
 	if (how & 2)
-		bulk = (uint32_t)(take_size(input) % sizeof(zeros));
+		bulk = (uint32_t)(pop_size(input) % sizeof(zeros));
 	if (how & 4)
 		chunk.copy -= 128;
 	gp_chunk_encode(&chunk, head + 8);
 	if (how & 8)
-		head[8 + 4 + how / 16 % 4] = (uint8_t)take(input);
+		head[8 + 4 + how / 16 % 4] = (uint8_t)pop_byte(input);
 	if (bulk > input->budget)
 		return;
 	input->budget -= bulk;
@@ -96,14 +96,14 @@ send_chunk(struct fuzz_session *session, struct input *input)
 static void
 send_copy(struct fuzz_session *session, struct input *input)
 {
-	struct gp_args_gpCopyInLanes in = { .stream = take(input) % 4 };
+	struct gp_args_gpCopyInLanes in = { .stream = pop_byte(input) % 4 };
 	struct gp_args_gpCopyOutLanes out = { .stream = in.stream };
-	unsigned int how = take(input);
+	unsigned int how = pop_byte(input);
 
-	in.copy = out.copy = take(input);
-	in.size = out.size = take_size(input);
-	in.dst = out.src = FUZZ_WINDOW_FIRST + (how & 1 ? take_size(input) : 0);
-	in.flags = how & 2 ? take(input) : 0;
+	in.copy = out.copy = pop_byte(input);
+	in.size = out.size = pop_size(input);
+	in.dst = out.src = FUZZ_WINDOW_FIRST + (how & 1 ? pop_size(input) : 0);
+	in.flags = how & 2 ? pop_byte(input) : 0;
 	if (how & 4)
 		send_record(session, GP_CALL_gpCopyOutLanes, ++input->request, &out);
 	else
@@ -114,7 +114,7 @@ send_copy(struct fuzz_session *session, struct input *input)
 static void
 send_bytes(struct fuzz_session *session, struct input *input, bool message, unsigned int lane)
 {
-	uint32_t sizes[2] = { take(input) };
+	uint32_t sizes[2] = { pop_byte(input) };
 
 	if (sizes[0] > (size_t)(input->end - input->next))
 		sizes[0] = (uint32_t)(input->end - input->next);
@@ -145,7 +145,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_session_open(&session, FUZZ_LANES);
 	prepare(&session);
 	while (input.next < input.end) {
-		unsigned int what = take(&input);
+		unsigned int what = pop_byte(&input);
 
 		switch (what % 8) {
 		case 0:

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 10000
+#define TIMEOUT_MS 10000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -84,7 +84,7 @@ serve(void *arg)
 
 		if (gp_accept(listener, -1, &conn))
 			continue;
-		if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), PATIENCE_MS) == 0 &&
+		if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), TIMEOUT_MS) == 0 &&
 		    preamble[12] == GP_PREAMBLE_CONTROL)
 			talk(conn);
 		gp_conn_destroy(conn);

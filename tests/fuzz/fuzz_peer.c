@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What strangers and clients send to the supervisor: up to four connections at a time, from their
- * preambles on, with the supervisor's own handling of them and a worker that does what it is told.
+ * Messages of unauthenticated peers and of clients to the supervisor: up to four connections at a
+ * time, from their preambles on, handled by the supervisor's own code, with a worker that obeys it.
  *
- * Operations of a byte, whose upper half is the connection, and what belongs to it: a preamble with
- * fields of the input's, or the ticket of a session that there is; bytes as they are; a control
- * message of the input's; a Hello with more of the input's behind it; time for the supervisor.
+ * Each operation is a byte, whose upper half is the connection, with its operands: a preamble with
+ * fields of the input's, or the ticket of an existing session; unchanged bytes; a control
+ * message of the input's; a Hello followed by more of the input's; time for the supervisor.
  */
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
@@ -23,7 +23,7 @@
 
 #define CONNECTIONS 4
 #define HANDSHAKES 64
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 /* Time limit for the supervisor to process what was sent. */
 #define PAUSE_MS 2
 
@@ -51,7 +51,7 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What a worker says of itself. */
+/* A worker's description of itself. */
 static Gpupool__Welcome *
 make_facts(void)
 {
@@ -288,7 +288,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (connections[i] >= 0)
 			(void)shutdown(connections[i], SHUT_WR);
 	}
-	deadline = now_ms() + PATIENCE_MS;
+	deadline = now_ms() + TIMEOUT_MS;
 	while (admission.connection_list || admission.waiting ||
 	       !gpd_admission_is_empty(&admission)) {
 		check(now_ms() < deadline);

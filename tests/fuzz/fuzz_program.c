@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that gpupool run is to start: what of its file is read stays within it. */
+/* A program that gpupool run is to start: reads of its file stay within it. */
 #include "cli/elf_file.h"
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ check_text(const char *text, const uint8_t *bytes, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* With nothing behind it that could be read. */
+	/* Without readable memory after it. */
 	uint8_t *bytes = malloc(size ? size : 1);
 	struct cli_elf elf;
 

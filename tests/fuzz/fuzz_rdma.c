@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer sends over RDMA, to a connection on a device that is none: its completions are the
- * input.  Segments come with right or wrong headers, requests are completed or fail; memory that a
- * request names must be registered, and so must what the client tells the server of.
+ * Messages of a peer over RDMA, to a connection on a fake device: its completions are the
+ * input.  Segments have right or wrong headers, requests are completed or fail; memory that a
+ * request names must be registered, and so must memory that the client reports to the server.
  *
- * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is taken.
- * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
+ * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is
+ * received. Then operations, each a byte with its operands; after the last one the connection is
+ * cut.
  */
 #include "tests/fake_rdma.h"
 #include "transport/rdma/registered_memory.h"
@@ -143,7 +144,7 @@ post_send(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 }
 
 static size_t
-take(uint8_t *to, size_t size)
+pop_bytes(uint8_t *to, size_t size)
 {
 	if (size > (size_t)(end - next))
 		size = (size_t)(end - next);
@@ -153,7 +154,7 @@ take(uint8_t *to, size_t size)
 }
 
 static unsigned int
-take_byte(void)
+pop_byte(void)
 {
 	return next < end ? *next++ : 0;
 }
@@ -179,8 +180,8 @@ deliver_segment(unsigned int type, size_t size, struct ibv_wc *wc)
 	uint8_t segment[GP_RDMA_SEGMENT] = { (uint8_t)type };
 	uint32_t length;
 
-	segment[2] = (uint8_t)(take_byte() % (GP_RDMA_CREDITS + 1));
-	size = take(segment + GP_RDMA_SEGMENT_HEADER, size);
+	segment[2] = (uint8_t)(pop_byte() % (GP_RDMA_CREDITS + 1));
+	size = pop_bytes(segment + GP_RDMA_SEGMENT_HEADER, size);
 	length = htole32((uint32_t)size);
 	memcpy(segment + 4, &length, sizeof(length));
 	return deliver(segment, GP_RDMA_SEGMENT_HEADER + size, wc);
@@ -190,23 +191,23 @@ deliver_segment(unsigned int type, size_t size, struct ibv_wc *wc)
 static int
 happen(struct ibv_wc *wc)
 {
-	unsigned int operation = take_byte(), size;
+	unsigned int operation = pop_byte(), size;
 	uint8_t segment[GP_RDMA_SEGMENT];
 
 	switch (operation % 8) {
 	case 0: /* no header of ours */
-		return deliver(segment, take(segment, take_byte() * 33), wc);
+		return deliver(segment, pop_bytes(segment, pop_byte() * 33), wc);
 	case 1: /* many bytes of the stream */
-		size = take_byte() * 32 % (GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER);
+		size = pop_byte() * 32 % (GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER);
 		return deliver_segment(GP_RDMA_BYTES, size, wc);
 	case 2: /* few */
-		return deliver_segment(GP_RDMA_BYTES, take_byte(), wc);
+		return deliver_segment(GP_RDMA_BYTES, pop_byte(), wc);
 	case 3:
 		return deliver_segment(GP_RDMA_OFFER, 16, wc);
 	case 4:
 		return deliver_segment(GP_RDMA_ROOM, 16, wc);
 	case 5:
-		return deliver_segment(operation >> 3, take_byte() % 32, wc);
+		return deliver_segment(operation >> 3, pop_byte() % 32, wc);
 	case 6:
 		return deliver_segment(operation & 8 ? GP_RDMA_TAKEN : GP_RDMA_FILLED, 0, wc);
 	default:
@@ -215,7 +216,7 @@ happen(struct ibv_wc *wc)
 		/* Of a receive; the device does nothing more. */
 		*wc = (struct ibv_wc){
 			.wr_id = (uint64_t)1 << 63,
-			.status = (enum ibv_wc_status)(1 + take_byte() % 22),
+			.status = (enum ibv_wc_status)(1 + pop_byte() % 22),
 		};
 		down = true;
 		return 1;
@@ -232,8 +233,8 @@ is_one_signalled(void)
 	return false;
 }
 
-/* Requests are done in order, those that nobody is told of with the next one that somebody is; a
- * device that is cut off tells of each that it was not done. */
+/* Requests complete in order, unsignaled ones with the next signaled one; a device that is cut off
+ * completes each with an error. */
 static int
 complete_sends(int room, struct ibv_wc *wc)
 {
@@ -316,7 +317,7 @@ send_something(struct gp_conn *conn, unsigned int what)
 }
 
 static int
-take_bulk(struct gp_conn *conn, size_t size, unsigned int how)
+recv_bulk(struct gp_conn *conn, size_t size, unsigned int how)
 {
 	uint8_t *to = how & 2 ? bulk : malloc(BULK_MAX);
 	int r = 0;
@@ -363,7 +364,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			r = gp_conn_recv(conn, &message);
 		if (r == 0) {
 			check(message.size <= GP_CONN_MESSAGE_MAX);
-			r = take_bulk(conn, message.bulk_size, how);
+			r = recv_bulk(conn, message.bulk_size, how);
 		}
 	}
 	check(r == 0 || r == GP_E_EOF || r < 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon sends to a client that waits for it.  The first byte is the size of the bulk tail,
- * the rest the records of one message; the calls under way have the numbers 1 (with fields in its
- * reply), 2 (with data notes) and 3 (nobody waits).  All of them must end, whatever comes.
+ * A message of a daemon to a client that waits for it.  The first byte is the size of the bulk
+ * tail, the rest the records of one message; the calls under way have the numbers 1 (with fields in
+ * its reply), 2 (with data notes) and 3 (without a waiter).  All of them must end, for every input.
  */
 #include "client/session/session.h"
 #include "gpc_calls.h"
@@ -16,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int
-take_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
+recv_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
 {
 	uint8_t bytes[256];
 
@@ -51,7 +51,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gp_args_gpCopyOut copy_args = { .width = 8, .height = 1 };
 	struct gp_args_gpFence fence_args = { 0 };
 	int done = 0;
-	struct gpc_request info = { 0 }, copy = { .data = take_data };
+	struct gpc_request info = { 0 }, copy = { .data = recv_data };
 	struct gpc_request fence = { .done = count, .arg = &done };
 	struct gpc_session *session;
 	struct gp_conn *near, *far;

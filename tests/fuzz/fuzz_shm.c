@@ -27,7 +27,7 @@ struct client {
 };
 
 static uint32_t
-take(struct client *client, size_t size)
+pop_number(struct client *client, size_t size)
 {
 	uint32_t value = 0;
 
@@ -107,7 +107,7 @@ receive(struct client *client)
 static void
 put_bytes(struct client *client, bool counted)
 {
-	size_t size = take(client, 1), at = take(client, 3) % client->rings.out.size;
+	size_t size = pop_number(client, 1), at = pop_number(client, 3) % client->rings.out.size;
 	struct iovec iov = { (void *)client->next, size < client->left ? size : client->left };
 
 	if (counted)
@@ -121,7 +121,7 @@ put_bytes(struct client *client, bool counted)
 static void
 set_word(struct client *client)
 {
-	uint32_t which = take(client, 1), value = take(client, 4);
+	uint32_t which = pop_number(client, 1), value = pop_number(client, 4);
 	struct gp_ring_header *words =
 		which & 8 ? client->rings.in.header : client->rings.out.header;
 	atomic_uint *all[] = { &words->tail, &words->writer_closed, &words->writer_waits,
@@ -135,7 +135,7 @@ static int
 send_some(struct client *client)
 {
 	static uint8_t bytes[1 << 12];
-	struct iovec iov = { bytes, take(client, 2) % sizeof(bytes) };
+	struct iovec iov = { bytes, pop_number(client, 2) % sizeof(bytes) };
 
 	return gp_conn_send(client->daemon, &iov, 1, NULL, 0);
 }
@@ -143,7 +143,7 @@ send_some(struct client *client)
 static int
 step(struct client *client)
 {
-	uint32_t what = take(client, 1);
+	uint32_t what = pop_number(client, 1);
 
 	switch (what % 7) {
 	case 0:

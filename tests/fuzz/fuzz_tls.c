@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes over a connection of tls behind its handshake: bytes of a stranger, and records of a
- * peer that has the keys and means ill.  Pieces of the input, each a byte that says what it is, two
- * with its size, and its content: 0 goes out as it is, anything else is sealed, as a record of this
+ * Bytes on a tls connection after its handshake: those of a peer without the keys, and records of a
+ * hostile peer with the keys.  The input has pieces, each a byte with its type, two
+ * with its size, and its content: type 0 is sent unchanged, others are sealed as a record of this
  * type.
  */
 #include "transport/tls/tls_internal.h"

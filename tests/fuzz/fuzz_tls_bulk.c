@@ -51,7 +51,7 @@ add_record(struct wire *wire, unsigned int type, const uint8_t *content, size_t 
 	wire->size += size + GP_TLS_RECORD_OVERHEAD;
 }
 
-/* The sender's keys change with the message that says so. */
+/* The sender's keys change with a KeyUpdate message. */
 static void
 follow(struct wire *wire, const uint8_t *content, size_t size)
 {
@@ -86,7 +86,7 @@ add(struct wire *wire, unsigned int type, const uint8_t *content, size_t size)
 		if (wire->size > before && size)
 			wire->bytes[before + content[0] % (wire->size - before)] ^= 1;
 		break;
-	case 5: /* A type of 0 is more padding: what counts is the content's last byte. */
+	case 5: /* A type of 0 is more padding: the type is the content's last byte. */
 		add_record(wire, 0, content, size);
 		break;
 	case 6:
@@ -116,7 +116,7 @@ send_wire(void *arg)
 }
 
 static int
-take_bulk(struct gp_conn *conn, size_t size, unsigned int how, uint8_t *to)
+recv_bulk(struct gp_conn *conn, size_t size, unsigned int how, uint8_t *to)
 {
 	int r = 0;
 
@@ -148,7 +148,7 @@ receive(struct gp_conn *conn, unsigned int how)
 		if (r == 0)
 			check(message.size <= GP_CONN_MESSAGE_MAX);
 		if (r == 0)
-			r = take_bulk(conn, message.bulk_size, how, to);
+			r = recv_bulk(conn, message.bulk_size, how, to);
 	} while (r == 0);
 	check(r == GP_E_EOF || r < 0);
 	check(r == GP_E_EOF || gp_conn_error(conn)[0]);

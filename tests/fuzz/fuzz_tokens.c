@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's file of tokens: parsed and written again, which says the same; and as a client's
+/* The daemon's file of tokens: parsed and written again without a change; and as a client's
  * token, looked up in it. */
 #include "server/common/config/token.h"
 

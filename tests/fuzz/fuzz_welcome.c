@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-ask_everything(int device)
+query_everything(int device)
 {
 	char text[300];
 	size_t bytes;
@@ -45,7 +45,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 		for (int i = 0; i < gpc_device_count(); i++)
-			ask_everything(i);
+			query_everything(i);
 		gpc_devices_destroy();
 	}
 	gp_control_free(message);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """make_corpus.py MAKECERTIFICATES [FOLDER]: writes the inputs of tests/fuzz/corpus that are laid out
-as protocol/wire.md and the fuzzers' first comments say: valid ones, and nearly valid ones."""
+by protocol/wire.md and the fuzzers' first comments: valid ones, and nearly valid ones."""
 import os
 import struct
 import subprocess
@@ -157,7 +157,7 @@ def make_disk():
 
 
 def elf(sections, magic=b"\x7fELF\2\1\1"):
-    """An ELF with these (name, type, size said, content)."""
+    """An ELF with these (name, type, size in the header, content)."""
     names, body, headers = b"\0", b"", []
     for name, kind, size, content in [*sections, (".shstrtab", 3, None, None)]:
         offset = len(names)
@@ -322,7 +322,7 @@ def make_graphs():
         put("dispatch", name, begin + root + handle + handle + graph(0x0a01, plan, 1) + launch + graph(0x0a02, plan) + launch + drop + end)
         put("graph_plan", name, plan)
     put("dispatch", "condition_no_root", begin + handle + end + root + root + handle + end + handle)
-    # What kernels launch and change; a name that the driver did not give, and one launch that is none.
+    # Graphs that kernels launch and change; a name that the driver did not assign, and an invalid launch.
     upload = record(0x0a09, struct.pack("<II", PLAN, STREAM))
     fills = node(0x0304, fill(WINDOW)) + node(0x0304, fill(WINDOW + 4096), (0,))
     changed = node(2, struct.pack("<QII", 77, ROOT, 0) + fill(WINDOW))
@@ -421,7 +421,7 @@ def make_lane_in():
 
 
 def make_link():
-    def said(data):
+    def with_size(data):
         return struct.pack("<H", len(data)) + data
 
     with open(os.path.join(FOLDER, "welcome", sorted(os.listdir(os.path.join(FOLDER, "welcome")))[0]), "rb") as file:
@@ -429,11 +429,11 @@ def make_link():
     preamble = b"GPUPOOL1" + struct.pack("<HHHH", 1, 0, 0, 0) + bytes(48)
     for name in sorted(os.listdir(os.path.join(FOLDER, "welcome"))):
         with open(os.path.join(FOLDER, "welcome", name), "rb") as file:
-            put("link", "welcome_" + name, b"\0" + said(file.read()))
-    put("link", "refused", b"\0" + said(b"\x1a\x08\x08\4\x12\4full"))
-    put("link", "error", b"\0" + said(b"\x32\x08\x08\7\x12\4over"))
-    put("link", "window", b"\0" + said(welcome) + said(b"\x2a\x0b\x0a\x09\x08\x80\x80\x80\x80\x80\xa0\4\x10"))
-    put("link", "pong", b"\0" + said(b"\x4a\2\x08\7") + said(welcome))
+            put("link", "welcome_" + name, b"\0" + with_size(file.read()))
+    put("link", "refused", b"\0" + with_size(b"\x1a\x08\x08\4\x12\4full"))
+    put("link", "error", b"\0" + with_size(b"\x32\x08\x08\7\x12\4over"))
+    put("link", "window", b"\0" + with_size(welcome) + with_size(b"\x2a\x0b\x0a\x09\x08\x80\x80\x80\x80\x80\xa0\4\x10"))
+    put("link", "pong", b"\0" + with_size(b"\x4a\2\x08\7") + with_size(welcome))
     put("link", "version", b"\1" + preamble.replace(b"\1\0\0\0\0\0\0\0", b"\2\0\0\0\0\0\0\0", 1))
     put("link", "foreign", b"\1" + b"HTTP/1.1 400 Bad Request".ljust(64, b" "))
     put("link", "tls", b"\1" + preamble[:12] + b"\2" + preamble[13:])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [--seconds N] [--jobs J] [--workers W] [--out DIR] [NAME...]: runs fuzzers, each in W
 # processes that share what they find, for N seconds a process and J processes at a time; all
-# fuzzers if none is named. What it found stays in DIR and is where a later run begins: corpus/NAME,
+# fuzzers if none is named. DIR keeps the results, from which a later run continues: corpus/NAME,
 # log/NAME.W, findings/NAME-*, an input each that shows something wrong, and spent/NAME.W, the
 # seconds that processors have worked for it in all runs (fewer than N where the machine was busy).
 # Prints a table; fails if there is a finding. Needs a shell and coreutils; scripts/fuzz.sh --pack
@@ -37,7 +37,7 @@ start() {
 		timeout -k 10 $((left + 300)) $fixed "$program" "$@"
 }
 
-# one NAME WORKER: one process's time; who has found something begins again.
+# one NAME WORKER: runs one process for its time; restarts it after a finding.
 one() {
 	mkdir -p "$out/corpus/$1" "$out/log" "$out/findings" "$out/spent" "$out/run/$1.$2"
 	end=$(($(date +%s) + seconds))
@@ -60,12 +60,12 @@ one() {
 	done
 	# Of this shell's own children: in a pipeline they would be another's.
 	times >"$out/run/$1.$2/times"
-	seconds_of "$out/run/$1.$2/times" >>"$out/spent/$1.$2"
+	print_seconds "$out/run/$1.$2/times" >>"$out/spent/$1.$2"
 	rm -rf "$out/run/$1.$2"
 }
 
-# seconds_of FILE: what times has written of children, user and system, in whole seconds.
-seconds_of() {
+# print_seconds FILE: prints the times of children, user and system, from the output of times, in whole seconds.
+print_seconds() {
 	sed -n '2s/[ms.]/ /gp' "$1" | {
 		read -r user_minutes user _ system_minutes system _
 		echo $((user_minutes * 60 + user + system_minutes * 60 + system))
@@ -81,7 +81,7 @@ sum() {
 	echo "$total"
 }
 
-# minutes NAME: what all runs have spent on it.
+# minutes NAME: prints the processor time of all its runs.
 minutes() {
 	total=0
 	for seconds in $(cat "$out/spent/$1".* 2>/dev/null); do

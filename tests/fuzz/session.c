@@ -81,7 +81,7 @@ start(void)
 	    pthread_create(&thread, NULL, work, &fds[1]))
 		fail("cannot start a worker");
 	expect(GPD_CHANNEL_READY);
-	/* The worker reads what its driver says there: a fuzzer's last words would be lost. */
+	/* The worker reads its driver's messages there: a fuzzer's last message would be lost. */
 	(void)dup2(out, STDERR_FILENO);
 	(void)close(out);
 	gpd_log_level = GPD_LOG_ERROR;

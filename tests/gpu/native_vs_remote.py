@@ -34,5 +34,5 @@ if __name__ == "__main__":
     if gpu_count() == 0:
         skip("no GPU")
     if sanitizers != "none":
-        skip(f"a build with sanitizers ({sanitizers}) says nothing about speed")
+        skip(f"speed is not measured in a build with sanitizers ({sanitizers})")
     sys.exit(subprocess.run([BENCH, build]).returncode)

@@ -71,7 +71,7 @@ main(void)
 	require(cuInit(0), "cuInit");
 	require(cuDeviceGetCount(&devices), "cuDeviceGetCount");
 	if ((unsigned int)devices != nvml_devices()) {
-		printf("CUDA and NVML do not tell the same devices\n");
+		printf("CUDA and NVML report different devices\n");
 		return 1;
 	}
 	require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");

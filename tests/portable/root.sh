@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # root.sh SUITE ARCHITECTURE FOLDER PACKAGE...: unpacks these packages of that Debian into FOLDER, and
-# nothing that they depend on: a root that has no more than a test wants.  They come by apt-get from
-# the machine's mirror.
+# nothing that they depend on: a root without other packages.  apt-get downloads them from
+# the machine's package archive.
 # root.sh bionic amd64 FOLDER libc6: the C library of Ubuntu 18.04, glibc 2.27: Debian's archive has
 # none as old any more.
 set -euo pipefail

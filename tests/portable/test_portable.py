@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The portable client (scripts/portable.sh), gpupool(1) too: what it needs and exports, and runs in roots that have a C
+"""The portable client (scripts/portable.sh), gpupool(1) too: its dependencies and exports, and runs in roots that have a C
 library and nothing else. GP_PORTABLE names its build folder; without it all is skipped. GP_PORTABLE_ARM
 names the one for aarch64, whose program qemu-user runs.
 
-The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line says
-so. That the libraries need no later one is read from them, too."""
+The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line reports
+it. That the libraries need no later one is read from them, too."""
 import atexit
 import functools
 import os
@@ -21,7 +21,7 @@ from harness import PATIENCE, Certificates, Daemon, Encrypted, Skip, case, main,
 
 GLIBC = (2, 27)
 DONE = re.compile(r"^[1-9]\d* devices, 65536 sums\n$")
-# What a distribution's C library brings.
+# The files of a distribution's C library.
 SYSTEM = re.compile(r"(libc\.so\.6|libdl\.so\.2|libm\.so\.6|libpthread\.so\.0|librt\.so\.1|ld-linux-(x86-64|aarch64)\.so\.[12])$")
 LIBRARIES = ("client/libcuda.so.1", "nvml/libnvidia-ml.so.1")
 COMMAND = "cli/gpupool"
@@ -34,27 +34,27 @@ def build(variable="GP_PORTABLE"):
     return folder
 
 
-def output_of(*command):
+def run_for_output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def look_at(folder, machine):
+def check_files(folder, machine):
     for library in (*LIBRARIES, COMMAND):
         path = os.path.join(folder, library)
-        require(machine in output_of("readelf", "-h", path), f"{path} is not for {machine}")
-        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-d", path))
+        require(machine in run_for_output("readelf", "-h", path), f"{path} is not for {machine}")
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run_for_output("readelf", "-d", path))
         require(needed and all(SYSTEM.match(name) for name in needed), f"{library} needs {needed}")
-        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", output_of("readelf", "-V", path))}
+        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", run_for_output("readelf", "-V", path))}
         require(versions and max(versions) <= GLIBC, f"{library} needs glibc {max(versions)}")
         if library == COMMAND:
             continue
-        symbols = [line.split()[-2:] for line in output_of("nm", "-D", "--defined-only", path).splitlines()]
+        symbols = [line.split()[-2:] for line in run_for_output("nm", "-D", "--defined-only", path).splitlines()]
         strange = [name for kind, name in symbols if kind != "A" and not re.match(r"(cu|nvml)[A-Z]", name)]
         require(len(symbols) > 100 and not strange, f"{library} exports {strange} of {len(symbols)}")
 
 
 @functools.lru_cache
-def packages_of(suite, architecture, *packages):
+def unpack_packages(suite, architecture, *packages):
     folder = tempfile.mkdtemp(prefix="gpupool-root-")
     done = subprocess.run([os.path.join(HERE, "root.sh"), suite, architecture, folder, *packages], capture_output=True, text=True,
                           check=False)
@@ -68,17 +68,17 @@ def packages_of(suite, architecture, *packages):
 @functools.lru_cache
 def old_files():
     try:
-        return packages_of("bionic", "amd64", "libc6")
+        return unpack_packages("bionic", "amd64", "libc6")
     except Skip as e:
         print(f"# Debian 11's C library in place of Ubuntu 18.04's: {e}")
-        return packages_of("bullseye", "amd64", "libc6")
+        return unpack_packages("bullseye", "amd64", "libc6")
 
 
 class Root:
     """A folder with a Debian's packages, the client of a build, and the program; as root of a process."""
 
     def __init__(self, portable, suite=None, architecture="amd64", packages=("libc6",)):
-        files = packages_of(suite, architecture, *packages) if suite else old_files()
+        files = unpack_packages(suite, architecture, *packages) if suite else old_files()
         self.folder = tempfile.mkdtemp(prefix="gpupool-root-")
         os.chmod(self.folder, 0o755)
         shutil.copytree(files, self.folder, symlinks=True, dirs_exist_ok=True)
@@ -114,12 +114,12 @@ class Root:
 
 @case("the libraries need glibc 2.27 and nothing else, and export CUDA's and NVML's names only")
 def _():
-    look_at(build(), "X86-64")
+    check_files(build(), "X86-64")
 
 
 @case("so do those for aarch64")
 def _():
-    look_at(build("GP_PORTABLE_ARM"), "AArch64")
+    check_files(build("GP_PORTABLE_ARM"), "AArch64")
 
 
 @case("a program runs in a root that has nothing but an old C library, over tcp and a local socket")
@@ -133,7 +133,7 @@ def _():
             root.works("unix:///run/gpupool.sock")
 
 
-@case("TLS without OpenSSL is refused by a line that says what is missing")
+@case("TLS without OpenSSL is refused by a line that names the missing library")
 def _():
     with Root(build()) as root, Certificates() as certificates, Encrypted(certificates) as daemon:
         root.add(certificates.file("ca"), "ca.pem")
@@ -144,7 +144,7 @@ def _():
 
 @case("TLS uses the system's OpenSSL, or a copy beside the library")
 def _():
-    libraries = packages_of("bookworm", "amd64", "libc6", "libssl3")
+    libraries = unpack_packages("bookworm", "amd64", "libc6", "libssl3")
     with Root(build(), "bookworm", packages=("libc6", "libssl3")) as system, Root(build(), "bookworm") as beside, \
             Certificates() as certificates, Encrypted(certificates) as daemon:
         for name in ("libssl.so.3", "libcrypto.so.3"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_rooms.py ROOMS_PY CC...: what scripts/rooms.py says of small trees of two rooms."""
+"""check_rooms.py ROOMS_PY CC...: the output of scripts/rooms.py for small trees of two rooms."""
 import json
 import subprocess
 import sys
@@ -46,7 +46,7 @@ RING = {f"low/ring_{a}.c": f"int ring_{b}(void); int ring_{a}(void) {{ return ri
         for a, b in ["12", "23", "31"]}
 GIVEN = "low/list.c -> high/use.c: callback given "
 
-# What is tried: what differs from the tree, what follows the rules, what is said of it.
+# Title: (changed files, rules added to the tree's, expected output).
 CASES = {
     "a room uses the one below": ({}, "", []),
     "an include upwards": (
@@ -58,13 +58,13 @@ CASES = {
     "an include upwards, between angle brackets": (
         {"low/list.c": TREE["low/list.c"] + '\n#include <high/use.h>'}, "",
         ["low/list.c -> high/use.h: #include"]),
-    "an include that a macro says": (
+    "an include with a macro as the name": (
         {"low/list.c": TREE["low/list.c"] + '\n#define USE "high/use.h"\n#include USE'}, "",
         ["low/list.c: #include USE: what that is is not seen"]),
-    "an include of what is no header": (
+    "an include of a file that is not a header": (
         {"high/use.text": "", "low/list.c": TREE["low/list.c"] + '\n#include "high/use.text"'}, "",
         ["low/list.c -> high/use.text: #include"]),
-    "an include upwards, out of what is no header": (
+    "an include upwards, out of a file that is not a header": (
         {"low/part.inc": '#include "high/use.h"', "low/list.c": TREE["low/list.c"] + '\n#include "low/part.inc"'}, "",
         ["low/part.inc -> high/use.h: #include"]),
     "an include out of the rooms": (
@@ -91,7 +91,7 @@ CASES = {
     "a callback as a member": (
         {"high/use.c": DONE + "struct low_hooks hooks = { .on_end = done };"}, "",
         [GIVEN + 'as "on_end" of low/list.h']),
-    "a member of the same name that is no callback": (
+    "a member of the same name that is not a callback": (
         {"high/use.c": TREE["high/use.c"] + "struct { int on_end; } mine; void high_set(void) { mine.on_end = 1; }"},
         "", []),
     "a callback as a member of a named type": (
@@ -102,7 +102,7 @@ CASES = {
         "callback low/list.c -> high/use.c: who waits", []),
     "a callback that the rules name for all": (
         {"high/use.c": DONE + "void high_call(void) { low_call(done); }"}, "callback low/list.c -> *: who waits", []),
-    "a callback that nobody gives": (
+    "a callback without a file that gives it": (
         {}, "callback low/list.c -> *: who waits", ["scripts/rooms.txt: low/list.c is given no callback by *"]),
     "a circle that is too large": (
         RING, "", ["a circle of 3 files: low/ring_1.c low/ring_2.c low/ring_3.c"]),
@@ -112,7 +112,7 @@ CASES = {
     "an unknown word": ({}, "rom low", ['scripts/rooms.txt:5: "rom" is not understood here']),
     "a tree that has not been built": (
         {"build/compile_commands.json": "[]"}, "", ["build has no objects of the rooms"]),
-    "a room that nobody has declared": (
+    "a room that is not declared": (
         {}, "room top: middle", ['scripts/rooms.txt: there is no room "middle"']),
 }
 
@@ -133,7 +133,7 @@ def build(root, files):
 
 
 def check(changed, rule):
-    """What rooms.py says of the tree with this change."""
+    """The output of rooms.py for the tree with this change."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         (root / "build").mkdir()

@@ -13,14 +13,14 @@ import sys
 LINE = re.compile(r"^(?:GP_SYMBOL\w*\((\w+),|(nvml\w+) )", re.M)
 
 
-def output_of(*command):
+def run_for_output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def exported(library):
     """Names to types; a version node is an absolute symbol and no export of ours."""
     names = {}
-    for line in output_of("nm", "-D", "--defined-only", library).splitlines():
+    for line in run_for_output("nm", "-D", "--defined-only", library).splitlines():
         kind, name = line.split()[-2:]
         if kind != "A":
             names[name.split("@")[0]] = kind
@@ -39,7 +39,7 @@ def main():
         for name, kind in sorted(names.items())
         if name in described and kind != "T"
     ]
-    if f"Library soname: [{soname}]" not in output_of("readelf", "-d", library):
+    if f"Library soname: [{soname}]" not in run_for_output("readelf", "-d", library):
         complaints.append(f"the soname is not {soname}")
     for complaint in complaints:
         print(complaint, file=sys.stderr)

@@ -92,7 +92,7 @@ UNIT_TEST(functions_of_other_systems_are_not_found)
 	}
 }
 
-UNIT_TEST(first_question_of_the_runtime_is_answered)
+UNIT_TEST(first_query_of_the_runtime_is_answered)
 {
 	void *function = &function;
 

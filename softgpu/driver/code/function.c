@@ -184,7 +184,7 @@ param_info(const void *handle, size_t i, size_t *offset, size_t *size)
 }
 
 static CUresult
-name_of(const void *handle, const char **name)
+get_name(const void *handle, const char **name)
 {
 	struct gs_kernel *kernel;
 
@@ -211,7 +211,7 @@ cuFuncGetName(const char **name, CUfunction handle)
 {
 	CUresult r = gs_enter();
 
-	return r ? r : name_of(handle, name);
+	return r ? r : get_name(handle, name);
 }
 
 CUresult CUDAAPI
@@ -245,7 +245,7 @@ cuKernelGetName(const char **name, CUkernel handle)
 {
 	CUresult r = enter_kernel();
 
-	return r ? r : name_of(handle, name);
+	return r ? r : get_name(handle, name);
 }
 
 CUresult CUDAAPI

@@ -147,7 +147,7 @@ cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle,
 
 /* Returns the number of multiprocessors of the stream's context. */
 static CUresult
-multiprocessors_of(CUstream handle, int *count)
+get_multiprocessors(CUstream handle, int *count)
 {
 	struct gs_stream *stream = gs_stream_get(handle);
 	struct gs_green *green;
@@ -190,7 +190,7 @@ cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchCon
 		return r;
 	if (!clusters || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = multiprocessors_of(config->hStream, &multiprocessors);
+	r = get_multiprocessors(config->hStream, &multiprocessors);
 	if (r)
 		return r;
 	kernel = gs_kernel_get(handle);

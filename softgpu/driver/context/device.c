@@ -59,7 +59,7 @@ memory_size(void)
 
 /* Returns the value of an environment variable, if it is within the limits. */
 static int
-number_of(const char *variable, int least, int most, int otherwise)
+read_number(const char *variable, int least, int most, int otherwise)
 {
 	const char *text = getenv(variable);
 	char *end = NULL;
@@ -70,7 +70,7 @@ number_of(const char *variable, int least, int most, int otherwise)
 
 /* Simulates the start-up time of a GPU's driver, if requested. */
 static void
-take_time(void)
+simulate_start(void)
 {
 	const char *text = getenv("GPUPOOL_SOFT_START_MS");
 	long ms = text ? strtol(text, NULL, 10) : 0;
@@ -88,15 +88,15 @@ cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device.lock);
 	if (!device.ready) {
-		take_time();
+		simulate_start();
 		r = (CUresult)gs_engine_init(NULL);
 		if (!r) {
 			device.memory = memory_size();
 			device.multiprocessors =
-				number_of(MULTIPROCESSORS_VARIABLE, 1, GS_MULTIPROCESSORS_MAX,
-					  gs_engine_workers());
-			device.count = number_of(DEVICES_VARIABLE, 1, GS_DEVICES_MAX, 1);
-			device.peers = number_of(PEERS_VARIABLE, 0, 1, 1) != 0;
+				read_number(MULTIPROCESSORS_VARIABLE, 1, GS_MULTIPROCESSORS_MAX,
+					    gs_engine_workers());
+			device.count = read_number(DEVICES_VARIABLE, 1, GS_DEVICES_MAX, 1);
+			device.peers = read_number(PEERS_VARIABLE, 0, 1, 1) != 0;
 			__atomic_store_n(&device.ready, true, __ATOMIC_RELEASE);
 		}
 	}

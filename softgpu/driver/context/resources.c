@@ -23,7 +23,7 @@ struct inside {
 };
 
 _Static_assert(sizeof(struct inside) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
-	       "a resource tells what it is");
+	       "a resource contains its own description");
 
 struct desc {
 	struct gs_object object;
@@ -61,7 +61,7 @@ make(CUdevResource *resource, const struct gs_set *set, uint64_t split, unsigned
 }
 
 static CUresult
-look_inside(const CUdevResource *resource, struct inside *inside)
+read_inside(const CUdevResource *resource, struct inside *inside)
 {
 	if (!resource)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -133,7 +133,7 @@ cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *count, const CU
 	if (!r && (!count || flags & ~(unsigned int)FLAGS_KNOWN))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = look_inside(input, &inside);
+		r = read_inside(input, &inside);
 	if (!r && (wanted > set_count(&inside.set) || (result && !*count)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
@@ -162,7 +162,7 @@ cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *count, const CU
 
 /* Called with the lock held. */
 static struct desc *
-desc_of(const struct gs_set *set)
+find_desc(const struct gs_set *set)
 {
 	struct desc *desc = descs.first;
 
@@ -194,7 +194,7 @@ cuDevResourceGenerateDesc(CUdevResourceDesc *handle, CUdevResource *resources, u
 	if (!handle || !resources || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < count; i++) {
-		r = look_inside(&resources[i], &inside);
+		r = read_inside(&resources[i], &inside);
 		if (r)
 			return r;
 		if (i == 0)
@@ -205,7 +205,7 @@ cuDevResourceGenerateDesc(CUdevResourceDesc *handle, CUdevResource *resources, u
 			all.bits[w] |= inside.set.bits[w];
 	}
 	pthread_mutex_lock(&descs.lock);
-	desc = desc_of(&all);
+	desc = find_desc(&all);
 	pthread_mutex_unlock(&descs.lock);
 	if (!desc)
 		return CUDA_ERROR_OUT_OF_MEMORY;

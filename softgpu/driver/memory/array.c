@@ -25,7 +25,7 @@ enum {
 };
 
 static const struct limit *
-limit_of(const struct gp_array_shape *shape)
+get_limit(const struct gp_array_shape *shape)
 {
 	if (shape->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
 		return &limits[shape->height ? LAYERED_2D : LAYERED_1D];
@@ -40,7 +40,7 @@ check(const struct gp_array_shape *shape)
 
 	if (r)
 		return r;
-	limit = limit_of(shape);
+	limit = get_limit(shape);
 	return shape->width <= limit->width && shape->height <= limit->height &&
 			       shape->depth <= limit->depth
 		       ? CUDA_SUCCESS
@@ -54,7 +54,7 @@ is_sparse(const struct gp_array_shape *shape)
 }
 
 static size_t
-pitch_of(const struct gp_array_shape *shape)
+get_pitch(const struct gp_array_shape *shape)
 {
 	const size_t width = gp_array_get_level_extent(shape, 0).width;
 
@@ -66,11 +66,11 @@ gs_array_level_size(const struct gp_array_shape *shape)
 {
 	const struct gp_array_extent extent = gp_array_get_level_extent(shape, 0);
 
-	return pitch_of(shape) * extent.height * extent.depth;
+	return get_pitch(shape) * extent.height * extent.depth;
 }
 
 static size_t
-size_of(const struct gp_array_shape *shape)
+get_size(const struct gp_array_shape *shape)
 {
 	size_t sum = 0;
 
@@ -84,9 +84,9 @@ size_of(const struct gp_array_shape *shape)
 
 /* Memory charged to the device; that of a sparse array belongs to the program. */
 static size_t
-charge_of(const struct gp_array_shape *shape)
+get_charge(const struct gp_array_shape *shape)
 {
-	return is_sparse(shape) ? 0 : size_of(shape);
+	return is_sparse(shape) ? 0 : get_size(shape);
 }
 
 /* Returns NULL on failure. */
@@ -125,7 +125,7 @@ array_destroy(struct gs_object *object)
 	struct gs_array *array = (struct gs_array *)object;
 
 	unmap(array->memory, array->size);
-	gs_space_discharge(array->device, charge_of(&array->shape));
+	gs_space_discharge(array->device, get_charge(&array->shape));
 	free(array->levels);
 	free(array);
 }
@@ -136,7 +136,7 @@ place(struct gs_array *array, const struct gp_array_shape *shape, uint8_t *memor
 	array->shape = *shape;
 	array->extent = gp_array_get_level_extent(shape, 0);
 	array->memory = memory;
-	array->pitch = pitch_of(shape);
+	array->pitch = get_pitch(shape);
 	array->slice = array->pitch * array->extent.height;
 }
 
@@ -181,15 +181,15 @@ create(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels, enum gs_ki
 
 	if (r)
 		return r;
-	size = size_of(&shape);
-	if (charge_of(&shape) > gs_device_memory() || !gs_space_charge(device, charge_of(&shape)))
+	size = get_size(&shape);
+	if (get_charge(&shape) > gs_device_memory() || !gs_space_charge(device, get_charge(&shape)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memory = map(size);
 	array = memory ? calloc(1, sizeof(*array)) : NULL;
 	if (!array) {
 		if (memory)
 			unmap(memory, size);
-		gs_space_discharge(device, charge_of(&shape));
+		gs_space_discharge(device, get_charge(&shape));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	gs_object_init(&array->object, kind, NULL, array_destroy);

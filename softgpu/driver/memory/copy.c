@@ -403,7 +403,7 @@ cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcon
 }
 
 static CUcontext
-context_of(CUmemorytype type, CUcontext named)
+get_context(CUmemorytype type, CUcontext named)
 {
 	return type == CU_MEMORYTYPE_DEVICE ? named : gs_context_current();
 }
@@ -417,8 +417,8 @@ cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 	if (!r && !p)
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = check_peers(context_of(p->dstMemoryType, p->dstContext),
-				context_of(p->srcMemoryType, p->srcContext));
+		r = check_peers(get_context(p->dstMemoryType, p->dstContext),
+				get_context(p->srcMemoryType, p->srcContext));
 	if (r)
 		return r;
 	p3 = (CUDA_MEMCPY3D){

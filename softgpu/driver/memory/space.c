@@ -104,7 +104,7 @@ gs_space_in_range(uint64_t address)
 }
 
 static int
-access_of(const struct gs_span *span, int device)
+get_access(const struct gs_span *span, int device)
 {
 	return span->use == GS_SPAN_MAPPED && device != GS_ANY_DEVICE ? span->access_of[device]
 								      : span->access;
@@ -122,7 +122,7 @@ covered(const struct gs_spans *spans, uint64_t address, size_t size, int access,
 		const struct gs_span *span = &spans->items[i];
 
 		if (i == spans->count || span->base > address ||
-		    (access_of(span, device) & access) != access)
+		    (get_access(span, device) & access) != access)
 			return false;
 		address = span->base + span->size;
 		i++;

@@ -24,13 +24,13 @@ struct tiles_op {
 };
 
 static const struct gs_array *
-level_of(const struct gs_array *array, uint32_t level)
+get_level(const struct gs_array *array, uint32_t level)
 {
 	return array->levels ? &array->levels[level] : array;
 }
 
 static uint32_t
-count_of(const struct gs_array *array)
+get_level_count(const struct gs_array *array)
 {
 	return array->levels ? array->shape.levels : 1;
 }
@@ -55,7 +55,7 @@ tail_part(const struct gs_array *level, bool single)
 
 /* If all levels are in the mip tail, a single mip tail contains all layers. */
 static struct gp_array_tiling
-tiling_of(const struct gs_array *array)
+get_tiling(const struct gs_array *array)
 {
 	const struct gp_array_shape *shape = &array->shape;
 	struct gp_array_tiling tiling = {
@@ -64,12 +64,12 @@ tiling_of(const struct gs_array *array)
 		.depth = 1,
 	};
 	uint32_t first = 0;
-	const uint32_t count = count_of(array);
+	const uint32_t count = get_level_count(array);
 
-	while (first < count && !is_small(&level_of(array, first)->shape, tiling.width))
+	while (first < count && !is_small(&get_level(array, first)->shape, tiling.width))
 		first++;
 	for (uint32_t i = first; i < count; i++)
-		tiling.tail_size += tail_part(level_of(array, i), first == 0);
+		tiling.tail_size += tail_part(get_level(array, i), first == 0);
 	tiling.tail_level = array->levels ? first : 0;
 	if (first == 0)
 		tiling.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
@@ -83,7 +83,7 @@ describe(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gs_array *array)
 
 	if (!properties || array->object.owner || !(array->shape.flags & CUDA_ARRAY3D_SPARSE))
 		return CUDA_ERROR_INVALID_VALUE;
-	tiling = tiling_of(array);
+	tiling = get_tiling(array);
 	*properties = (CUDA_ARRAY_SPARSE_PROPERTIES){
 		.tileExtent = { tiling.width, tiling.height, tiling.depth },
 		.miptailFirstLevel = tiling.tail_level,
@@ -135,13 +135,13 @@ map_run(const struct tiles_op *tiles, uint8_t *at, size_t size, uint64_t offset)
 static bool
 map_tail(const struct tiles_op *op)
 {
-	const struct gp_array_tiling tiling = tiling_of(op->array);
+	const struct gp_array_tiling tiling = get_tiling(op->array);
 	const struct gp_array_tiles *tiles = &op->tiles;
 	const uint64_t end = tiles->tail_offset + tiles->tail_size;
 	uint64_t at = 0;
 
-	for (uint32_t i = tiling.tail_level; i < count_of(op->array); i++) {
-		const struct gs_array *level = level_of(op->array, i);
+	for (uint32_t i = tiling.tail_level; i < get_level_count(op->array); i++) {
+		const struct gs_array *level = get_level(op->array, i);
 		const size_t size = tail_part(level, tiling.flags);
 		const uint64_t from = at > tiles->tail_offset ? at : tiles->tail_offset;
 		const uint64_t to = at + size < end ? at + size : end;
@@ -160,8 +160,8 @@ map_level(const struct tiles_op *op)
 {
 	const struct gs_array *array = op->array;
 	const struct gp_array_tiles *tiles = &op->tiles;
-	const struct gs_array *level = level_of(array, tiles->level);
-	const uint32_t tile = tiling_of(array).width;
+	const struct gs_array *level = get_level(array, tiles->level);
+	const uint32_t tile = get_tiling(array).width;
 	const size_t run = (tiles->width + (size_t)tile - 1) / tile * GS_TILE_SIZE;
 	uint64_t offset = tiles->offset;
 
@@ -254,7 +254,7 @@ read_info(const CUarrayMapInfo *info, struct tiles_op *op)
 	if (op->array->object.owner || info->flags || info->deviceBitMask != 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	read_place(info, &op->tiles);
-	tiling = tiling_of(op->array);
+	tiling = get_tiling(op->array);
 	bytes = gp_array_tiles_get_bytes(&op->array->shape, &tiling, &op->tiles);
 	return bytes ? read_memory(info, bytes, op) : CUDA_ERROR_INVALID_VALUE;
 }

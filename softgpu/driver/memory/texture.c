@@ -100,7 +100,7 @@ set_format(struct gs_texture *texture, uint32_t format, uint32_t channels)
 }
 
 static struct gs_texture_level
-level_of(const struct gs_array *array)
+get_level(const struct gs_array *array)
 {
 	uint32_t element = gp_array_get_element_size(array->shape.format, array->shape.channels);
 
@@ -119,7 +119,7 @@ set_levels(struct gs_texture *texture, const struct gs_array *array)
 {
 	texture->level_count = array->shape.levels ? array->shape.levels : 1;
 	for (uint32_t i = 0; i < texture->level_count; i++)
-		texture->levels[i] = level_of(array->shape.levels ? &array->levels[i] : array);
+		texture->levels[i] = get_level(array->shape.levels ? &array->levels[i] : array);
 }
 
 static bool

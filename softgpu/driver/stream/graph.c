@@ -300,7 +300,7 @@ cuGraphAddMemsetNode(CUgraphNode *handle, CUgraph graph, const CUgraphNode *depe
 }
 
 CUresult
-gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node)
+gs_node_set_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node)
 {
 	CUresult r;
 
@@ -338,7 +338,7 @@ cuGraphAddKernelNode_v2(CUgraphNode *handle, CUgraph graph, const CUgraphNode *d
 		return CUDA_ERROR_INVALID_VALUE;
 	if (given->kern)
 		node.green = gs_green_of_context(given->ctx ? given->ctx : gs_context_current());
-	r = gs_node_take_kernel(given, &node);
+	r = gs_node_set_kernel(given, &node);
 	if (!r)
 		r = gs_graph_add(handle, graph, dependencies, count, &node);
 	gs_green_put(node.green);

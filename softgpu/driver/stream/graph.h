@@ -89,7 +89,7 @@ struct gs_graph *gs_graph_create(enum gs_kind kind);
 CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
 /* Validates a kernel node's parameters and copies them to `node`, whose green context is already
  * set. On failure node->params may be allocated; the caller frees it in all cases. */
-CUresult gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node);
+CUresult gs_node_set_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node);
 /* Adds a copy of `from` to the graph and stores the handle of the new node in *handle.
  * Dependencies must be nodes of the graph. Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE or
  * CUDA_ERROR_OUT_OF_MEMORY; the graph is then unchanged. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graph launches by kernels. Running graphs are represented by environments: an environment ends
- * when everything that its graph has launched beside itself (fire and forget) has ended; then its
- * tail launches follow. A launch beside a graph starts when the graph's nodes have ended, which
- * CUDA allows.
+ * when everything that its graph has launched beside itself (cudaStreamGraphFireAndForget) has
+ * ended; then its tail launches follow. A launch beside a graph starts when the graph's nodes have
+ * ended, which CUDA allows.
  */
 #include "softgpu/driver/stream/graph.h"
 #include "softgpu/driver/stream/stream.h"
@@ -21,14 +21,14 @@
 
 /* CUDA's limits for each kind of launch, and the limit of nesting here. */
 #define BESIDE_MAX 120
-#define BEHIND_MAX 255
+#define TAIL_MAX 255
 #define DEPTH_MAX 24
 
 #define INVALID_VALUE 1 /* cudaErrorInvalidValue */
 
 /* Queue of references to executables. */
 struct launches {
-	struct gs_graph *list[BEHIND_MAX];
+	struct gs_graph *list[TAIL_MAX];
 	unsigned int first, count;
 };
 
@@ -149,21 +149,21 @@ gs_graph_any_launchable(void)
 static bool
 add(struct launches *launches, struct gs_graph *exec)
 {
-	if (launches->count == BEHIND_MAX)
+	if (launches->count == TAIL_MAX)
 		return false;
-	launches->list[(launches->first + launches->count++) % BEHIND_MAX] = exec;
+	launches->list[(launches->first + launches->count++) % TAIL_MAX] = exec;
 	return true;
 }
 
 static struct gs_graph *
-take(struct launches *launches)
+pop(struct launches *launches)
 {
 	struct gs_graph *exec = NULL;
 
 	pthread_mutex_lock(&lock);
 	if (launches->count > 0) {
 		exec = launches->list[launches->first];
-		launches->first = (launches->first + 1) % BEHIND_MAX;
+		launches->first = (launches->first + 1) % TAIL_MAX;
 		launches->count--;
 	}
 	pthread_mutex_unlock(&lock);
@@ -174,7 +174,7 @@ static bool
 has(const struct launches *launches, const struct gs_graph *exec)
 {
 	for (unsigned int i = 0; i < launches->count; i++) {
-		if (launches->list[(launches->first + i) % BEHIND_MAX] == exec)
+		if (launches->list[(launches->first + i) % TAIL_MAX] == exec)
 			return true;
 	}
 	return false;
@@ -183,7 +183,7 @@ has(const struct launches *launches, const struct gs_graph *exec)
 /* Called with the lock held. A graph cannot run twice at a time, but may launch itself as a tail
  * launch. */
 static bool
-launch_behind(struct gs_environment *environment, struct gs_graph *exec)
+launch_tail(struct gs_environment *environment, struct gs_graph *exec)
 {
 	bool self = exec == environment->graph;
 
@@ -203,7 +203,7 @@ launch_beside(struct gs_environment *environment, struct gs_graph *exec)
 }
 
 static struct gs_environment *
-environment_of(const struct gs_graphs *graphs)
+get_environment(const struct gs_graphs *graphs)
 {
 	return (struct gs_environment *)(uintptr_t)graphs; /* NOLINT: it is one's first member */
 }
@@ -211,7 +211,7 @@ environment_of(const struct gs_graphs *graphs)
 static int
 launch(const struct gs_graphs *graphs, uint64_t number, uint64_t stream)
 {
-	struct gs_environment *environment = environment_of(graphs);
+	struct gs_environment *environment = get_environment(graphs);
 	struct gs_graph *exec =
 		gs_object_get((const void *)(uintptr_t)number, GS_KIND_GRAPH_EXEC); /* NOLINT */
 	bool done = false;
@@ -222,7 +222,7 @@ launch(const struct gs_graphs *graphs, uint64_t number, uint64_t stream)
 	if (!exec->launchable || !exec->uploaded)
 		done = false;
 	else if (stream == TAIL_LAUNCH)
-		done = launch_behind(environment, exec);
+		done = launch_tail(environment, exec);
 	else if (stream == FIRE_AND_FORGET)
 		done = launch_beside(environment, exec);
 	else if (stream == FIRE_AND_FORGET_AS_SIBLING)
@@ -240,7 +240,7 @@ drop(struct launches *launches)
 {
 	struct gs_graph *exec;
 
-	while ((exec = take(launches))) {
+	while ((exec = pop(launches))) {
 		exec->under_way = false;
 		gs_object_put(&exec->object);
 	}
@@ -266,7 +266,7 @@ run_beside(struct gs_environment *environment, CUstream inner, const struct gs_s
 	struct gs_graph *exec;
 	bool going = true;
 
-	while (going && (exec = take(&environment->beside))) {
+	while (going && (exec = pop(&environment->beside))) {
 		going = run_as_it_is(environment, exec, inner, stream);
 		gs_object_put(&exec->object);
 	}
@@ -280,7 +280,7 @@ put_before(struct launches *launches, struct launches *later)
 {
 	struct gs_graph *exec;
 
-	while ((exec = take(later))) {
+	while ((exec = pop(later))) {
 		if (add(launches, exec))
 			continue;
 		exec->under_way = false;
@@ -348,7 +348,7 @@ run_in(struct gs_environment *parent, struct gs_graph *graph, const struct gs_gr
 			gs_object_put(&kept->object);
 			gs_object_put(&next->object);
 		}
-		next = going ? take(later) : NULL;
+		next = going ? pop(later) : NULL;
 	} while (next);
 	drop(later);
 	free(later);

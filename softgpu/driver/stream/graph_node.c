@@ -163,7 +163,7 @@ cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS 
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	now.green = node->green;
-	r = gs_node_take_kernel(given, &now);
+	r = gs_node_set_kernel(given, &now);
 	if (r) {
 		free(now.params);
 	} else {

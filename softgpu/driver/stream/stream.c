@@ -360,7 +360,7 @@ wait_for(struct gs_op *op, struct gs_stream *other)
 
 /* Returns the legacy stream of the stream's context. */
 static struct gs_stream *
-legacy_of(const struct gs_stream *stream)
+get_legacy(const struct gs_stream *stream)
 {
 	return stream->green ? gs_green_default_stream(stream->green) : legacy[stream->device];
 }
@@ -369,7 +369,7 @@ legacy_of(const struct gs_stream *stream)
 static bool
 add_legacy_waits(struct gs_stream *stream, struct gs_op *op)
 {
-	struct gs_stream *mine = legacy_of(stream), *other;
+	struct gs_stream *mine = get_legacy(stream), *other;
 
 	if (stream != mine)
 		return wait_for(op, mine);
@@ -557,7 +557,7 @@ gs_stream_check(struct gs_stream *stream, bool wait)
 
 	pthread_mutex_lock(&order);
 	if (!wait_for(&cut, stream) ||
-	    (stream == legacy_of(stream) && !add_legacy_waits(stream, &cut)))
+	    (stream == get_legacy(stream) && !add_legacy_waits(stream, &cut)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&order);
 	if (!r && !wait && cut.wait_count)

@@ -95,7 +95,7 @@ is_met(const struct word_op *word, uint64_t now)
 
 /* Returns -1 if the word cannot be read any more. */
 static int
-look(const struct word_op *word, int device)
+poll_word(const struct word_op *word, int device)
 {
 	int met = -1;
 
@@ -112,7 +112,7 @@ wait_run(struct gs_op *op, struct gs_stream *stream)
 	int met = 0;
 
 	for (unsigned int n = 0; !gs_stream_stopped(stream); n++) {
-		met = look((const struct word_op *)op, gs_stream_device(stream));
+		met = poll_word((const struct word_op *)op, gs_stream_device(stream));
 		if (met)
 			break;
 		if (n < YIELDS)

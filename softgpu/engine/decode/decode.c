@@ -371,7 +371,7 @@ enum fixed_scope {
 };
 
 static enum fixed_scope
-scope_of(const struct gs_fixed *fixed)
+get_scope(const struct gs_fixed *fixed)
 {
 	if (fixed->kind == GS_FIXED_LOCAL_ADDRESS)
 		return SCOPE_WARP;
@@ -395,7 +395,7 @@ sort_fixed(struct gs_decoder *decoder)
 
 	for (int scope = SCOPE_LAUNCH; scope < SCOPE_COUNT && sorted; scope++) {
 		for (uint32_t i = 0; i < function->fixed_count; i++) {
-			if (scope_of(&function->fixed[i]) != (enum fixed_scope)scope)
+			if (get_scope(&function->fixed[i]) != (enum fixed_scope)scope)
 				continue;
 			sorted[n++] = function->fixed[i];
 			counts[scope]++;

@@ -60,7 +60,7 @@ gs_decode_plain(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key
 }
 
 static enum gs_type
-type_of(const struct gs_decoder *decoder)
+get_type(const struct gs_decoder *decoder)
 {
 	return (enum gs_type)decoder->insn->type[0];
 }
@@ -69,7 +69,7 @@ type_of(const struct gs_decoder *decoder)
 static void
 decode_uniform(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key, unsigned int count)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	const enum gs_type types[4] = { type, type, type, type };
 
 	gs_decode_plain(decoder, op, key, type, count, types);
@@ -110,7 +110,7 @@ decode_carry(struct gs_decoder *decoder, enum gs_lane_op op, unsigned int count,
 	const struct gs_insn *insn = decoder->insn;
 	uint32_t at = decoder->function->code_count;
 
-	decode_uniform(decoder, op, gs_type_unsigned(type_of(decoder)), count);
+	decode_uniform(decoder, op, gs_type_unsigned(get_type(decoder)), count);
 	if (decoder->failed)
 		return;
 	if (insn->carry_out)
@@ -126,7 +126,7 @@ static void
 decode_add(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	bool subtract = insn->op == GS_OP_sub || insn->op == GS_OP_subc;
 	bool carry_in = insn->op == GS_OP_addc || insn->op == GS_OP_subc;
 	int flags = (carry_in ? CARRY_IN : 0) | (subtract ? CARRY_SUBTRACT : 0);
@@ -143,7 +143,7 @@ decode_add(struct gs_decoder *decoder)
 static void
 decode_wide(struct gs_decoder *decoder, bool adds)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	enum gs_type wide = wider_type(type);
 	const enum gs_type types[3] = { type, type, wide };
 
@@ -155,7 +155,7 @@ static void
 decode_mul(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	bool adds = insn->op != GS_OP_mul;
 	unsigned int count = adds ? 3 : 2;
 	bool high = insn->mul_mode == GS_MUL_HI;
@@ -188,10 +188,10 @@ decode_mul24(struct gs_decoder *decoder)
 	if (insn->saturate)
 		gs_decode_unsupported(decoder, "saturation is not supported here");
 	else if (insn->op == GS_OP_mul24)
-		decode_uniform(decoder, high ? GS_LANE_mul24_hi : GS_LANE_mul24, type_of(decoder),
+		decode_uniform(decoder, high ? GS_LANE_mul24_hi : GS_LANE_mul24, get_type(decoder),
 			       2);
 	else
-		decode_uniform(decoder, high ? GS_LANE_mad24_hi : GS_LANE_mad24, type_of(decoder),
+		decode_uniform(decoder, high ? GS_LANE_mad24_hi : GS_LANE_mad24, get_type(decoder),
 			       3);
 }
 
@@ -209,7 +209,7 @@ decode_dot(struct gs_decoder *decoder)
 	if (decoder->failed)
 		return;
 	decoder->function->code[decoder->function->code_count - 1].imm =
-		(gs_type_is_signed(type_of(decoder)) ? 1 : 0) |
+		(gs_type_is_signed(get_type(decoder)) ? 1 : 0) |
 		(gs_type_is_signed((enum gs_type)insn->type[1]) ? 2 : 0);
 }
 
@@ -265,7 +265,7 @@ gs_decode_arithmetic(struct gs_decoder *decoder)
 		[GS_OP_cos] = GS_LANE_cos,     [GS_OP_lg2] = GS_LANE_lg2,
 		[GS_OP_ex2] = GS_LANE_ex2,     [GS_OP_tanh] = GS_LANE_tanh,
 	};
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 
 	switch (decoder->insn->op) {
 	case GS_OP_add:
@@ -346,7 +346,7 @@ bit_key(enum gs_type type)
 static void
 decode_bitwise(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_lane_op with_not)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	const enum gs_type types[2] = { type, type };
 
 	if (gs_decode_operand(decoder, 1)->negated)
@@ -358,7 +358,7 @@ decode_bitwise(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_lane_op w
 static void
 decode_shift(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	const enum gs_type types[2] = { type, GS_TYPE_U32 };
 
 	if (decoder->insn->op == GS_OP_shl)
@@ -384,7 +384,7 @@ decode_funnel(struct gs_decoder *decoder)
 static void
 decode_count(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key)
 {
-	const enum gs_type types[1] = { type_of(decoder) };
+	const enum gs_type types[1] = { get_type(decoder) };
 
 	gs_decode_plain(decoder, op, key, GS_TYPE_U32, 1, types);
 }
@@ -392,7 +392,7 @@ decode_count(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key)
 static void
 decode_field(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	const enum gs_type extract[3] = { type, GS_TYPE_U32, GS_TYPE_U32 };
 	const enum gs_type insert[4] = { type, type, GS_TYPE_U32, GS_TYPE_U32 };
 
@@ -445,7 +445,7 @@ bool
 gs_decode_logic(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 
 	switch (insn->op) {
 	case GS_OP_and:

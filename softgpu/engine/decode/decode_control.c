@@ -5,7 +5,7 @@
 #include <string.h>
 
 static enum gs_type
-type_of(const struct gs_decoder *decoder)
+get_type(const struct gs_decoder *decoder)
 {
 	return (enum gs_type)decoder->insn->type[0];
 }
@@ -300,7 +300,7 @@ static void
 decode_match(struct gs_decoder *decoder)
 {
 	unsigned int first = decoder->insn->pair ? 2 : 1;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	uint32_t source = gs_decode_source(decoder, gs_decode_operand(decoder, first), type);
 	uint32_t members = member_slot(decoder, first + 1);
 	struct gs_code *code = gs_decode_emit(decoder, GS_KIND_MATCH);
@@ -318,7 +318,7 @@ decode_match(struct gs_decoder *decoder)
 static void
 decode_redux(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	uint32_t source = gs_decode_source(decoder, gs_decode_operand(decoder, 1), GS_TYPE_U32);
 	uint32_t members = member_slot(decoder, 2);
 	struct gs_code *code = gs_decode_emit(decoder, GS_KIND_REDUX);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static enum gs_type
-type_of(const struct gs_decoder *decoder)
+get_type(const struct gs_decoder *decoder)
 {
 	return (enum gs_type)decoder->insn->type[0];
 }
@@ -109,7 +109,7 @@ decode_setp_half2(struct gs_decoder *decoder)
 		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
-	compare_halves(decoder, type_of(decoder), 2, results);
+	compare_halves(decoder, get_type(decoder), 2, results);
 	for (unsigned int i = 0; i < 2; i++)
 		emit_two(decoder, GS_LANE_mov, GS_TYPE_U32,
 			 gs_decode_result(decoder, gs_decode_operand(decoder, i), GS_TYPE_PRED),
@@ -120,7 +120,7 @@ decode_setp_half2(struct gs_decoder *decoder)
 static void
 decode_set_half2(struct gs_decoder *decoder, enum gs_type type, uint32_t dst)
 {
-	enum gs_type to = type_of(decoder);
+	enum gs_type to = get_type(decoder);
 	bool is_half = to == GS_TYPE_F16X2 || to == GS_TYPE_BF16X2;
 	int64_t one = to == GS_TYPE_F16X2 ? 0x3c00 : is_half ? 0x3f80 : 0xffff;
 	uint32_t results[2];
@@ -141,12 +141,12 @@ decode_set(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
 	enum gs_type type = (enum gs_type)insn->type[1];
-	uint32_t dst = gs_decode_result(decoder, gs_decode_operand(decoder, 0), type_of(decoder));
+	uint32_t dst = gs_decode_result(decoder, gs_decode_operand(decoder, 0), get_type(decoder));
 	bool halves = type == GS_TYPE_F16X2 || type == GS_TYPE_BF16X2;
 
-	if (insn->type_count != 2 || insn->pair || gs_type_size(type_of(decoder)) != 4 ||
+	if (insn->type_count != 2 || insn->pair || gs_type_size(get_type(decoder)) != 4 ||
 	    (!halves &&
-	     (type_of(decoder) == GS_TYPE_F16X2 || type_of(decoder) == GS_TYPE_BF16X2))) {
+	     (get_type(decoder) == GS_TYPE_F16X2 || get_type(decoder) == GS_TYPE_BF16X2))) {
 		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
@@ -155,14 +155,14 @@ decode_set(struct gs_decoder *decoder)
 		return;
 	}
 	decode_setp(decoder, type, dst, 1);
-	if (type_of(decoder) == GS_TYPE_F32)
+	if (get_type(decoder) == GS_TYPE_F32)
 		emit_two(decoder, GS_LANE_set_float, GS_TYPE_F32, dst, dst, 0);
 }
 
 static void
 decode_selp(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	enum gs_type key = gs_lane_width(type) == 8 ? GS_TYPE_U64 : GS_TYPE_U32;
 	const enum gs_type types[3] = { type, type, GS_TYPE_PRED };
 	bool negated = gs_decode_operand(decoder, 3)->negated;
@@ -173,7 +173,7 @@ decode_selp(struct gs_decoder *decoder)
 static void
 decode_slct(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	enum gs_type by = (enum gs_type)decoder->insn->type[1];
 	enum gs_type key = gs_lane_width(type) == 8 ? GS_TYPE_U64 : GS_TYPE_U32;
 	const enum gs_type types[3] = { type, type, by };
@@ -187,7 +187,7 @@ decode_testp(struct gs_decoder *decoder)
 {
 	static const char *const words[] = { "finite",     "infinite", "number",
 					     "notanumber", "normal",   "subnormal" };
-	const enum gs_type types[1] = { type_of(decoder) };
+	const enum gs_type types[1] = { get_type(decoder) };
 
 	gs_decode_plain(decoder, GS_LANE_testp, types[0], GS_TYPE_PRED, 1, types);
 	for (int i = 0; i < 6 && !decoder->failed; i++) {
@@ -199,7 +199,7 @@ decode_testp(struct gs_decoder *decoder)
 bool
 gs_decode_compare(struct gs_decoder *decoder)
 {
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 
 	switch (decoder->insn->op) {
 	case GS_OP_setp:
@@ -232,7 +232,7 @@ static void
 decode_unpack(struct gs_decoder *decoder, const struct gs_operand *parts)
 {
 	gs_lane_func *unpack = decoder->lanes->op[GS_LANE_unpack][GS_TYPE_NONE];
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	unsigned int size = gs_type_size(type);
 	uint32_t source = gs_decode_source(decoder, gs_decode_operand(decoder, 1), type);
 
@@ -264,7 +264,7 @@ static void
 decode_pack(struct gs_decoder *decoder, const struct gs_operand *parts)
 {
 	gs_lane_func *pack = decoder->lanes->op[GS_LANE_pack][GS_TYPE_NONE];
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	unsigned int size = gs_type_size(type);
 	enum gs_type part_type;
 	struct gs_code *code;
@@ -291,7 +291,7 @@ decode_mov(struct gs_decoder *decoder)
 {
 	const struct gs_operand *result = gs_decode_operand(decoder, 0);
 	const struct gs_operand *source = gs_decode_operand(decoder, 1);
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	enum gs_type key = gs_lane_width(type) == 8 ? GS_TYPE_U64 : GS_TYPE_U32;
 	const enum gs_type types[1] = { type };
 
@@ -310,7 +310,7 @@ static void
 decode_cvta(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	struct gs_code *code;
 	uint32_t source;
 	uint32_t base;
@@ -433,7 +433,7 @@ static void
 decode_cvt(struct gs_decoder *decoder)
 {
 	const struct gs_insn *insn = decoder->insn;
-	enum gs_type to = convert_key(type_of(decoder));
+	enum gs_type to = convert_key(get_type(decoder));
 	enum gs_type from = convert_key((enum gs_type)insn->type[1]);
 	const struct gs_operand *result = gs_decode_operand(decoder, 0);
 	gs_lane_func *plain;

@@ -3,7 +3,7 @@
 #include "softgpu/engine/decode/decode.h"
 
 static enum gs_type
-type_of(const struct gs_decoder *decoder)
+get_type(const struct gs_decoder *decoder)
 {
 	return (enum gs_type)decoder->insn->type[0];
 }
@@ -68,7 +68,7 @@ gs_decode_address(struct gs_decoder *decoder, const struct gs_operand *operand,
 
 /* Returns the elements of a vector operand, or the operand itself. */
 static const struct gs_operand *
-elements_of(const struct gs_operand *operand, unsigned int *count_p)
+get_elements(const struct gs_operand *operand, unsigned int *count_p)
 {
 	if (operand->kind != GS_OPERAND_VECTOR) {
 		*count_p = 1;
@@ -82,10 +82,10 @@ static bool
 check_vector(struct gs_decoder *decoder, unsigned int count)
 {
 	unsigned int wanted = decoder->insn->vector ? decoder->insn->vector : 1;
-	unsigned int size = gs_type_size(type_of(decoder));
+	unsigned int size = gs_type_size(get_type(decoder));
 
 	if (count == wanted && size && size <= 8 && count * size <= 32 &&
-	    type_of(decoder) != GS_TYPE_PRED)
+	    get_type(decoder) != GS_TYPE_PRED)
 		return true;
 	gs_decode_fail(decoder, "the vector and the type do not fit");
 	return false;
@@ -96,10 +96,10 @@ static void
 decode_load_param(struct gs_decoder *decoder, const struct gs_operand *address)
 {
 	const struct gs_symbol *symbol = &decoder->ptx->symbols[address->symbol];
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	unsigned int size = gs_type_size(type);
 	unsigned int count;
-	const struct gs_operand *elements = elements_of(gs_decode_operand(decoder, 0), &count);
+	const struct gs_operand *elements = get_elements(gs_decode_operand(decoder, 0), &count);
 
 	if (!check_vector(decoder, count))
 		return;
@@ -137,7 +137,7 @@ element_slot(struct gs_decoder *decoder, const struct gs_operand *element, bool 
 	if (element->kind == GS_OPERAND_REG) {
 		unsigned int width = gs_decode_reg_width(decoder, element->reg);
 
-		if (width < gs_lane_width(type_of(decoder)) || (*width_p && *width_p != width))
+		if (width < gs_lane_width(get_type(decoder)) || (*width_p && *width_p != width))
 			gs_decode_fail(decoder, "a register has the wrong size");
 		*width_p = width;
 		return decoder->reg_slots[element->reg];
@@ -155,7 +155,7 @@ element_slots(struct gs_decoder *decoder, const struct gs_operand *elements, uns
 	      bool is_store, unsigned int *width_p)
 {
 	uint32_t *slots = gs_decode_alloc(decoder, sizeof(*slots) * count);
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 
 	*width_p = 0;
 	for (unsigned int k = 0; k < count && !decoder->failed; k++)
@@ -184,7 +184,7 @@ decode_access(struct gs_decoder *decoder, bool is_store)
 {
 	const struct gs_operand *where = gs_decode_operand(decoder, is_store ? 0 : 1);
 	const struct gs_operand *values = gs_decode_operand(decoder, is_store ? 1 : 0);
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	struct address address;
 	struct gs_code *code;
 	unsigned int width;
@@ -199,7 +199,7 @@ decode_access(struct gs_decoder *decoder, bool is_store)
 		decode_load_param(decoder, where);
 		return;
 	}
-	values = elements_of(values, &count);
+	values = get_elements(values, &count);
 	if (!check_vector(decoder, count))
 		return;
 	slots = element_slots(decoder, values, count, is_store, &width);
@@ -245,7 +245,7 @@ decode_atomic(struct gs_decoder *decoder)
 	const struct gs_insn *insn = decoder->insn;
 	bool has_result = insn->op == GS_OP_atom;
 	unsigned int first = has_result ? 1 : 0;
-	enum gs_type type = type_of(decoder);
+	enum gs_type type = get_type(decoder);
 	struct address address;
 	struct gs_code *code;
 	uint32_t value;

@@ -41,13 +41,13 @@ has_layer(enum gs_geometry geometry)
 
 /* Returns the number of values in braces, or 1. */
 static unsigned int
-count_of(const struct gs_operand *operand)
+get_count(const struct gs_operand *operand)
 {
 	return operand->kind == GS_OPERAND_VECTOR ? operand->count : 1;
 }
 
 static const struct gs_operand *
-element_of(const struct gs_operand *operand, unsigned int k)
+get_element(const struct gs_operand *operand, unsigned int k)
 {
 	return operand->kind == GS_OPERAND_VECTOR ? &operand->elements[k] : operand;
 }
@@ -59,12 +59,12 @@ decode_gradients(struct gs_decoder *decoder, const struct shape *shape, uint32_t
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct gs_operand *gradient = gs_decode_operand(decoder, 2 + i);
 
-		if (count_of(gradient) < shape->coordinates) {
+		if (get_count(gradient) < shape->coordinates) {
 			gs_decode_fail(decoder, "too few coordinates");
 			return;
 		}
 		for (unsigned int k = 0; k < shape->coordinates; k++)
-			*slots++ = gs_decode_source(decoder, element_of(gradient, k), GS_TYPE_F32);
+			*slots++ = gs_decode_source(decoder, get_element(gradient, k), GS_TYPE_F32);
 	}
 }
 
@@ -95,7 +95,7 @@ decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct
 	     const struct gs_operand *values, enum gs_type coordinate, enum gs_type type,
 	     bool is_store, struct gs_code *filled)
 {
-	unsigned int layer = has_layer(shape->geometry), count = count_of(values);
+	unsigned int layer = has_layer(shape->geometry), count = get_count(values);
 	unsigned int coordinates = layer + shape->coordinates;
 	bool has_gradients = filled->kind == GS_KIND_TEXTURE && filled->is_signed;
 	uint32_t *slots = gs_decode_alloc(
@@ -113,8 +113,8 @@ decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct
 					    layer && k == 0 ? GS_TYPE_U32 : coordinate);
 	for (unsigned int k = 0; k < count && !decoder->failed; k++)
 		slots[coordinates + k] =
-			is_store ? gs_decode_source(decoder, element_of(values, k), type)
-				 : gs_decode_result(decoder, element_of(values, k), type);
+			is_store ? gs_decode_source(decoder, get_element(values, k), type)
+				 : gs_decode_result(decoder, get_element(values, k), type);
 	if (has_gradients)
 		decode_gradients(decoder, shape, slots + coordinates + count);
 	filled->slots = slots;
@@ -167,7 +167,7 @@ decode_texture(struct gs_decoder *decoder)
 
 	if (!shape || insn->type_count != 2 || insn->pair || !is_word(type) ||
 	    (coordinate != GS_TYPE_F32 && coordinate != GS_TYPE_S32) ||
-	    insn->operand_count != operands || count_of(gs_decode_operand(decoder, 0)) > 4 ||
+	    insn->operand_count != operands || get_count(gs_decode_operand(decoder, 0)) > 4 ||
 	    (gathers && (coordinate != GS_TYPE_F32 || shape->coordinates != 2)) ||
 	    (has_gradients &&
 	     (gathers || coordinate != GS_TYPE_F32 || shape->geometry >= GS_GEOMETRY_CUBE))) {
@@ -204,7 +204,7 @@ decode_surface(struct gs_decoder *decoder)
 
 	if (!shape || shape->geometry >= GS_GEOMETRY_CUBE || insn->type_count != 1 ||
 	    !gs_insn_has(insn, "b") || insn->operand_count != 2 || size == 0 || size > 8 ||
-	    count_of(values) > 4 || count_of(values) * size > 16) {
+	    get_count(values) > 4 || get_count(values) * size > 16) {
 		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}

@@ -58,7 +58,7 @@ place_variables(struct gs_module *module)
 }
 
 static int
-address_of(const struct gs_module *module, const struct gs_relocation *reloc, uint64_t *address_p)
+get_address(const struct gs_module *module, const struct gs_relocation *reloc, uint64_t *address_p)
 {
 	if (reloc->symbol >= 0 && is_variable(&module->ptx->symbols[reloc->symbol])) {
 		*address_p = module->symbol_addresses[reloc->symbol];
@@ -81,7 +81,7 @@ initialize_variable(struct gs_module *module, uint32_t index, struct gs_error *e
 	for (const struct gs_relocation *reloc = symbol->relocations; reloc; reloc = reloc->next) {
 		uint64_t address;
 
-		if (address_of(module, reloc, &address) != GS_OK) {
+		if (get_address(module, reloc, &address) != GS_OK) {
 			error->code = GS_INVALID_PTX;
 			snprintf(error->text, sizeof(error->text),
 				 "line %d: the address of '%.200s', which this module does not "

@@ -189,7 +189,7 @@ sample_level(const struct gs_texture *texture, uint32_t number, const f32 at[3],
 }
 
 static unsigned int
-axes_of(enum gs_geometry geometry)
+get_axis_count(enum gs_geometry geometry)
 {
 	switch (geometry) {
 	case GS_GEOMETRY_1D:
@@ -251,7 +251,7 @@ find_slice(const struct gs_texture *texture, const struct gs_place *place, f32 a
 }
 
 static f32
-level_of(const struct gs_texture *texture, f32 lod)
+get_level(const struct gs_texture *texture, f32 lod)
 {
 	f32 level = near(lod) + texture->bias, last = (f32)texture->level_count - 1.0f;
 
@@ -274,7 +274,7 @@ gs_sample_level(const struct gs_texture *texture, enum gs_geometry geometry,
 	for (unsigned int i = 0; i < 2; i++) {
 		f32 square = 0.0f;
 
-		for (unsigned int k = 0; k < axes_of(geometry); k++) {
+		for (unsigned int k = 0; k < get_axis_count(geometry); k++) {
 			f32 step =
 				texture->is_normalized ? steps[i][k] * (f32)counts[k] : steps[i][k];
 
@@ -303,7 +303,7 @@ sample_between(const struct gs_texture *texture, f32 level, const f32 at[3], uns
 
 /* Whether the texture does not have the slice: it was created for another geometry. */
 static bool
-lacks(const struct gs_texture *texture, enum gs_geometry geometry, int64_t slice)
+is_slice_missing(const struct gs_texture *texture, enum gs_geometry geometry, int64_t slice)
 {
 	return geometry != GS_GEOMETRY_3D && slice >= texture->levels[0].depth;
 }
@@ -311,11 +311,11 @@ lacks(const struct gs_texture *texture, enum gs_geometry geometry, int64_t slice
 void
 gs_sample(const struct gs_texture *texture, const struct gs_place *place, uint32_t out[4])
 {
-	unsigned int axes = axes_of(place->geometry);
-	f32 at[3], level = level_of(texture, place->lod);
+	unsigned int axes = get_axis_count(place->geometry);
+	f32 at[3], level = get_level(texture, place->lod);
 	int64_t slice = find_slice(texture, place, at);
 
-	if (lacks(texture, place->geometry, slice))
+	if (is_slice_missing(texture, place->geometry, slice))
 		memset(out, 0, 4 * sizeof(*out));
 	else if (texture->is_mip_linear)
 		sample_between(texture, level, at, axes, slice, out);
@@ -328,7 +328,7 @@ gs_sample_texel(const struct gs_texture *texture, enum gs_geometry geometry, con
 		uint32_t layer, uint32_t out[4])
 {
 	const struct gs_texture_level *level = &texture->levels[0];
-	unsigned int axes = axes_of(geometry);
+	unsigned int axes = get_axis_count(geometry);
 	bool layered = geometry == GS_GEOMETRY_1D_LAYERED || geometry == GS_GEOMETRY_2D_LAYERED;
 	int64_t x = at[0], y = axes > 1 ? at[1] : 0, z = axes > 2 ? at[2] : 0;
 
@@ -355,8 +355,8 @@ gs_sample_gather(const struct gs_texture *texture, const struct gs_place *place,
 					   corner.index[1] + steps[k][1], 0 };
 		u32 texel[4];
 
-		fetch(texture, level, index, 2, lacks(texture, place->geometry, slice) ? 0 : slice,
-		      texel);
+		fetch(texture, level, index, 2,
+		      is_slice_missing(texture, place->geometry, slice) ? 0 : slice, texel);
 		out[k] = texel[channel & 3];
 	}
 }

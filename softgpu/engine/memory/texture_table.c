@@ -19,7 +19,7 @@ static struct {
 
 /* Called with the lock held; returns 0 if there is none. */
 static uint32_t
-take_entry(void)
+alloc_entry(void)
 {
 	struct gs_texture_entry *entry;
 
@@ -44,7 +44,7 @@ gs_texture_add(const struct gs_texture *texture, uint64_t *number_p)
 	uint32_t index;
 
 	pthread_mutex_lock(&table.lock);
-	index = take_entry();
+	index = alloc_entry();
 	if (index) {
 		struct gs_texture_entry *entry = table.entries[index];
 

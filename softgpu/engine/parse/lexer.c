@@ -89,7 +89,7 @@ skip_blank(struct gs_lexer *lexer)
 }
 
 static uint64_t
-take_digits(struct gs_lexer *lexer, int base)
+parse_digits(struct gs_lexer *lexer, int base)
 {
 	uint64_t value = 0;
 
@@ -99,16 +99,16 @@ take_digits(struct gs_lexer *lexer, int base)
 }
 
 static void
-take_float_bits(struct gs_lexer *lexer, uint8_t size)
+parse_float_bits(struct gs_lexer *lexer, uint8_t size)
 {
 	lexer->cursor += 2;
-	lexer->number = take_digits(lexer, 16);
+	lexer->number = parse_digits(lexer, 16);
 	lexer->kind = GS_TOKEN_FLOAT;
 	lexer->float_size = size;
 }
 
 static void
-take_decimal_float(struct gs_lexer *lexer)
+parse_decimal_float(struct gs_lexer *lexer)
 {
 	char *stop;
 	double value = strtod(lexer->text, &stop);
@@ -120,31 +120,31 @@ take_decimal_float(struct gs_lexer *lexer)
 }
 
 static void
-take_number(struct gs_lexer *lexer)
+parse_number(struct gs_lexer *lexer)
 {
 	const char *s = lexer->text;
 	char second = s[0] == '0' ? s[1] : '\0';
 
 	lexer->kind = GS_TOKEN_NUMBER;
 	if (second == 'f' || second == 'F') {
-		take_float_bits(lexer, 4);
+		parse_float_bits(lexer, 4);
 		return;
 	}
 	if (second == 'd' || second == 'D') {
-		take_float_bits(lexer, 8);
+		parse_float_bits(lexer, 8);
 		return;
 	}
 	if (second == 'x' || second == 'X') {
 		lexer->cursor += 2;
-		lexer->number = take_digits(lexer, 16);
+		lexer->number = parse_digits(lexer, 16);
 	} else if (second == 'b' || second == 'B') {
 		lexer->cursor += 2;
-		lexer->number = take_digits(lexer, 2);
+		lexer->number = parse_digits(lexer, 2);
 	} else {
-		lexer->number = take_digits(lexer, is_digit(second) ? 8 : 10);
+		lexer->number = parse_digits(lexer, is_digit(second) ? 8 : 10);
 		if ((*lexer->cursor == '.' && is_digit(lexer->cursor[1])) ||
 		    *lexer->cursor == 'e' || *lexer->cursor == 'E') {
-			take_decimal_float(lexer);
+			parse_decimal_float(lexer);
 			return;
 		}
 	}
@@ -153,7 +153,7 @@ take_number(struct gs_lexer *lexer)
 }
 
 static void
-take_string(struct gs_lexer *lexer)
+parse_string(struct gs_lexer *lexer)
 {
 	lexer->kind = GS_TOKEN_STRING;
 	lexer->cursor++;
@@ -167,7 +167,7 @@ take_string(struct gs_lexer *lexer)
 }
 
 static void
-take_word(struct gs_lexer *lexer, enum gs_token kind)
+parse_word(struct gs_lexer *lexer, enum gs_token kind)
 {
 	lexer->kind = kind;
 	lexer->cursor++;
@@ -189,13 +189,13 @@ gs_lexer_next(struct gs_lexer *lexer)
 		return;
 	}
 	if (is_digit(*s)) {
-		take_number(lexer);
+		parse_number(lexer);
 	} else if (*s == '"') {
-		take_string(lexer);
+		parse_string(lexer);
 	} else if (*s == '.' && (is_alpha(s[1]) || s[1] == '_')) {
-		take_word(lexer, GS_TOKEN_DIRECTIVE);
+		parse_word(lexer, GS_TOKEN_DIRECTIVE);
 	} else if (gs_is_word_char(*s)) {
-		take_word(lexer, GS_TOKEN_WORD);
+		parse_word(lexer, GS_TOKEN_WORD);
 	} else {
 		lexer->kind = GS_TOKEN_PUNCT;
 		lexer->cursor++;

@@ -12,7 +12,7 @@ struct gs_name_entry {
 };
 
 static uint32_t
-hash_of(const char *text, size_t len)
+hash_text(const char *text, size_t len)
 {
 	uint32_t hash = 2166136261u;
 
@@ -38,7 +38,7 @@ find_entry(const struct gs_names *names, const char *text, size_t len, uint32_t 
 int32_t
 gs_names_find(const struct gs_names *names, const char *text, size_t len)
 {
-	struct gs_name_entry *entry = find_entry(names, text, len, hash_of(text, len));
+	struct gs_name_entry *entry = find_entry(names, text, len, hash_text(text, len));
 
 	return entry ? entry->value : -1;
 }
@@ -72,7 +72,7 @@ int
 gs_names_set(struct gs_names *names, struct gs_pool *pool, const char *text, size_t len,
 	     int32_t value)
 {
-	uint32_t hash = hash_of(text, len);
+	uint32_t hash = hash_text(text, len);
 	struct gs_name_entry *entry = find_entry(names, text, len, hash);
 
 	if (entry) {

@@ -103,7 +103,7 @@ bind_warps(struct gs_block *block)
 }
 
 static struct gs_block *
-take_kept(void)
+pop_or_alloc(void)
 {
 	struct gs_block *block;
 
@@ -121,7 +121,7 @@ struct gs_block *
 gs_block_get(struct gs_job *job)
 {
 	const uint32_t *dim = job->launch->block;
-	struct gs_block *block = take_kept();
+	struct gs_block *block = pop_or_alloc();
 
 	if (!block)
 		return NULL;

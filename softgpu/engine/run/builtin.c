@@ -51,7 +51,7 @@ copy_string(char *dst, size_t size, uint64_t address)
 }
 
 static uint64_t
-take_argument(struct arguments *arguments, unsigned int size)
+pop_argument(struct arguments *arguments, unsigned int size)
 {
 	uint64_t value = 0;
 
@@ -87,13 +87,13 @@ struct conversion {
 };
 
 static int
-take_number(const char **format, struct arguments *arguments)
+parse_number(const char **format, struct arguments *arguments)
 {
 	int value = 0;
 
 	if (**format == '*') {
 		(*format)++;
-		value = (int)take_argument(arguments, 4);
+		value = (int)pop_argument(arguments, 4);
 	}
 	while (**format >= '0' && **format <= '9') {
 		if (value < MAX_FIELD)
@@ -115,10 +115,10 @@ parse_conversion(const char **format, struct conversion *conversion, struct argu
 			conversion->flags[n++] = **format;
 		(*format)++;
 	}
-	conversion->width = take_number(format, arguments);
+	conversion->width = parse_number(format, arguments);
 	if (**format == '.') {
 		(*format)++;
-		conversion->precision = take_number(format, arguments);
+		conversion->precision = parse_number(format, arguments);
 	}
 	while (**format && strchr("hlLqjzt", **format)) {
 		if (strchr("lqjzt", **format))
@@ -142,7 +142,7 @@ print_conversion(struct output *output, const struct conversion *conversion,
 
 	switch (conversion->letter) {
 	case 's':
-		copy_string(string, sizeof(string), take_argument(arguments, 8));
+		copy_string(string, sizeof(string), pop_argument(arguments, 8));
 		snprintf(spec, sizeof(spec), "%%%s*.*s", conversion->flags);
 		append(output, spec, conversion->width, conversion->precision, string);
 		return;
@@ -154,21 +154,21 @@ print_conversion(struct output *output, const struct conversion *conversion,
 	case 'F':
 	case 'g':
 	case 'G':
-		bits = take_argument(arguments, 8);
+		bits = pop_argument(arguments, 8);
 		memcpy(&real, &bits, sizeof(real));
 		snprintf(spec, sizeof(spec), "%%%s*.*%c", conversion->flags, conversion->letter);
 		append(output, spec, conversion->width, conversion->precision, real);
 		return;
 	case 'c':
-		append(output, "%*c", conversion->width, (int)take_argument(arguments, 4));
+		append(output, "%*c", conversion->width, (int)pop_argument(arguments, 4));
 		return;
 	case 'p':
-		bits = take_argument(arguments, 8);
+		bits = pop_argument(arguments, 8);
 		append(output, "0x%" PRIx64, bits);
 		return;
 	case 'd':
 	case 'i':
-		bits = take_argument(arguments, conversion->longs ? 8 : 4);
+		bits = pop_argument(arguments, conversion->longs ? 8 : 4);
 		snprintf(spec, sizeof(spec), "%%%s*.*lld", conversion->flags);
 		append(output, spec, conversion->width, conversion->precision,
 		       conversion->longs ? (long long)bits : (long long)(int32_t)bits);
@@ -177,7 +177,7 @@ print_conversion(struct output *output, const struct conversion *conversion,
 	case 'u':
 	case 'x':
 	case 'X':
-		bits = take_argument(arguments, conversion->longs ? 8 : 4);
+		bits = pop_argument(arguments, conversion->longs ? 8 : 4);
 		snprintf(spec, sizeof(spec), "%%%s*.*ll%c", conversion->flags, conversion->letter);
 		append(output, spec, conversion->width, conversion->precision,
 		       (unsigned long long)bits);
@@ -253,7 +253,7 @@ struct call_site {
 };
 
 static uint64_t
-argument_of(const struct call_site *site, int lane, unsigned int k, unsigned int size)
+get_argument(const struct call_site *site, int lane, unsigned int k, unsigned int size)
 {
 	const struct gs_operand *list = &site->call->insn->operands[2];
 	const uint8_t *local = gs_frame_local(site->block, site->warp, site->frame, lane);
@@ -293,11 +293,11 @@ call_assert(const struct call_site *site, int lane)
 	char file[512];
 	char function[512];
 
-	copy_string(message, sizeof(message), argument_of(site, lane, 0, 8));
-	copy_string(file, sizeof(file), argument_of(site, lane, 1, 8));
-	copy_string(function, sizeof(function), argument_of(site, lane, 3, 8));
+	copy_string(message, sizeof(message), get_argument(site, lane, 0, 8));
+	copy_string(file, sizeof(file), get_argument(site, lane, 1, 8));
+	copy_string(function, sizeof(function), get_argument(site, lane, 3, 8));
 	append(&output, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
-	       file, (uint32_t)argument_of(site, lane, 2, 4), function, index[0], index[1],
+	       file, (uint32_t)get_argument(site, lane, 2, 4), function, index[0], index[1],
 	       index[2], thread % launch->block[0], thread / launch->block[0] % launch->block[1],
 	       thread / launch->block[0] / launch->block[1], message);
 	print(site->block->job, &output, true);
@@ -406,15 +406,15 @@ call_node_function(const struct call_site *site, int lane, const char *name, uin
 	struct node_update update = { .node = first };
 
 	if (strcmp(name, "cudaGraphKernelNodeUpdatesApply") == 0)
-		return apply_updates(launch, first, argument_of(site, lane, 1, 8));
+		return apply_updates(launch, first, get_argument(site, lane, 1, 8));
 	if (strcmp(name, "cudaGraphKernelNodeSetParam") == 0) {
 		update.field = 2;
-		update.param.offset = argument_of(site, lane, 1, 8);
-		update.param.bytes = argument_of(site, lane, 2, 8);
-		update.param.size = argument_of(site, lane, 3, 8);
+		update.param.offset = get_argument(site, lane, 1, 8);
+		update.param.bytes = get_argument(site, lane, 2, 8);
+		update.param.size = get_argument(site, lane, 3, 8);
 	} else if (strcmp(name, "cudaGraphKernelNodeSetEnabled") == 0) {
 		update.field = 3;
-		update.enabled = argument_of(site, lane, 1, 1) != 0;
+		update.enabled = get_argument(site, lane, 1, 1) != 0;
 	} else {
 		update.field = 1;
 		argument_bytes(site, lane, 1, update.grid, sizeof(update.grid));
@@ -433,12 +433,12 @@ gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *f
 	block->code_at = call;
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		int lane = __builtin_ctz(rest);
-		uint64_t first = argument_of(&site, lane, 0, 8);
+		uint64_t first = get_argument(&site, lane, 0, 8);
 
 		if (strcmp(name, "vprintf") == 0) {
 			set_result(
 				&site, lane,
-				(uint64_t)call_printf(job, first, argument_of(&site, lane, 1, 8)),
+				(uint64_t)call_printf(job, first, get_argument(&site, lane, 1, 8)),
 				4);
 		} else if (strcmp(name, "malloc") == 0) {
 			set_result(&site, lane, gs_heap_alloc(job->launch->heap, first), 8);
@@ -448,14 +448,14 @@ gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *f
 				return false;
 			}
 		} else if (strcmp(name, "cudaGraphSetConditional") == 0) {
-			if (!gs_condition_set(first, (uint32_t)argument_of(&site, lane, 1, 4))) {
+			if (!gs_condition_set(first, (uint32_t)get_argument(&site, lane, 1, 4))) {
 				gs_block_fault(block, first, "condition");
 				return false;
 			}
 		} else if (strcmp(name, "cudaGraphLaunch") == 0) {
 			set_result(&site, lane,
 				   (uint64_t)call_graph_launch(job->launch, first,
-							       argument_of(&site, lane, 1, 8)),
+							       get_argument(&site, lane, 1, 8)),
 				   4);
 		} else if (strncmp(name, "cudaGraphKernelNode", strlen("cudaGraphKernelNode")) ==
 			   0) {

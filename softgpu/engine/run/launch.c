@@ -19,7 +19,7 @@
 #define SLICE 4096 /* backward branches per warp before a worker switches to its next block */
 #define COOPERATIVE_SLICE 64
 #define MAX_LIVE 16          /* blocks of a worker if the started ones do not end */
-#define PATIENCE 64          /* slices before another block is started */
+#define MAX_SLICES 64        /* slices before another block is started */
 #define MAX_REST_NS 1000000u /* maximum of nanosleep; bounds the delay of a cancelled launch */
 #define MAX_SHARED 232448u   /* 227 KiB, as in compute capability 9.0 */
 #define MAX_COOPERATIVE 8192u
@@ -169,7 +169,7 @@ run_blocks(struct crew *crew, struct gs_job *job)
 	int patience = 0;
 
 	while (!is_cancelled(job)) {
-		bool wants_more = cooperative || !crew->count || patience > PATIENCE;
+		bool wants_more = cooperative || !crew->count || patience > MAX_SLICES;
 		uint32_t before = crew->count;
 
 		if (wants_more && crew->count < crew->limit && begin_block(crew, job))

@@ -17,13 +17,13 @@ struct meeting {
 };
 
 static uint32_t
-lane_of(const uint8_t *regs, uint32_t slot, int lane)
+get_lane(const uint8_t *regs, uint32_t slot, int lane)
 {
 	return ((const uint32_t *)(const void *)(regs + slot))[lane];
 }
 
 static const struct gs_code *
-code_of(const struct gs_split *split)
+get_code(const struct gs_split *split)
 {
 	return &split->frame->function->code[split->at];
 }
@@ -31,23 +31,23 @@ code_of(const struct gs_split *split)
 static uint32_t
 active_mask(const struct gs_split *split)
 {
-	return gs_guard_mask(code_of(split), split->frame->regs, split->mask);
+	return gs_guard_mask(get_code(split), split->frame->regs, split->mask);
 }
 
 static void
 gather_value(struct meeting *meeting, const struct gs_code *code, const uint8_t *regs, int lane)
 {
 	if (code->kind == GS_KIND_VOTE)
-		meeting->value[lane] = (lane_of(regs, code->a, lane) != 0) != code->negated;
+		meeting->value[lane] = (get_lane(regs, code->a, lane) != 0) != code->negated;
 	else if (code->kind == GS_KIND_MATCH && code->width == 8)
 		meeting->value[lane] = ((const uint64_t *)(const void *)(regs + code->a))[lane];
 	else
-		meeting->value[lane] = lane_of(regs, code->a, lane);
+		meeting->value[lane] = get_lane(regs, code->a, lane);
 	if (code->kind == GS_KIND_SHUFFLE) {
-		meeting->second[lane] = lane_of(regs, code->b, lane);
-		meeting->third[lane] = lane_of(regs, code->c, lane);
+		meeting->second[lane] = get_lane(regs, code->b, lane);
+		meeting->third[lane] = get_lane(regs, code->c, lane);
 	}
-	meeting->members[lane] = lane_of(regs, code->d, lane);
+	meeting->members[lane] = get_lane(regs, code->d, lane);
 }
 
 static void
@@ -55,7 +55,7 @@ gather(struct meeting *meeting, struct gs_split **splits, int count)
 {
 	meeting->mask = 0;
 	for (int i = 0; i < count; i++) {
-		const struct gs_code *code = code_of(splits[i]);
+		const struct gs_code *code = get_code(splits[i]);
 		uint32_t mask = active_mask(splits[i]);
 
 		meeting->mask |= mask;
@@ -209,12 +209,12 @@ gs_warp_operate(struct gs_split **splits, int count)
 {
 	struct meeting meeting;
 
-	if (code_of(splits[0])->kind == GS_KIND_WARP_SYNC)
+	if (get_code(splits[0])->kind == GS_KIND_WARP_SYNC)
 		return;
 	gather(&meeting, splits, count);
 	for (int i = 0; i < count; i++)
-		compute(&meeting, code_of(splits[i]), active_mask(splits[i]));
+		compute(&meeting, get_code(splits[i]), active_mask(splits[i]));
 	for (int i = 0; i < count; i++)
-		scatter(&meeting, code_of(splits[i]), splits[i]->frame->regs,
+		scatter(&meeting, get_code(splits[i]), splits[i]->frame->regs,
 			active_mask(splits[i]));
 }

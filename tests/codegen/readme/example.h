@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the client holds in an example of codegen/README.md; the test has one, and counts. */
+/* The client's object in an example of codegen/README.md; the test has one, and counts. */
 #ifndef TEST_README_EXAMPLE_H
 #define TEST_README_EXAMPLE_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readme_example.py README OUTPUT: the example of codegen/README.md, each line where it stands on the page."""
+"""readme_example.py README OUTPUT: the example of codegen/README.md, each line at its number on the page."""
 import sys
 from pathlib import Path
 

@@ -45,7 +45,7 @@ static _Alignas(8) uint8_t record[1 << 16];
 static uint8_t *reply_fields;
 static size_t reply_size;
 static CUresult reply_result;
-static char asked[400]; /* what the driver was last asked */
+static char asked[400]; /* the last call of the driver */
 static bool violated;
 
 /* The client's session: one record at a time, carried out at once. */
@@ -513,7 +513,7 @@ UNIT_TEST_WITH(a_device_is_the_daemons, begin, end)
 	device.remote = 1;
 }
 
-UNIT_TEST_WITH(what_the_driver_lacks_is_not_supported, begin, end)
+UNIT_TEST_WITH(a_call_missing_in_the_driver_is_not_supported, begin, end)
 {
 	size_t width = 0;
 
@@ -538,7 +538,7 @@ UNIT_TEST_WITH(an_object_is_made_used_and_dropped, begin, end)
 	driver_result = CUDA_SUCCESS;
 	gpd_objects_destroy_all(&daemon_session);
 	assert_string_equal(asked, "destroy 0x6020");
-	/* The daemon's is gone; a client that does not know it is told. */
+	/* The daemon's is gone; a client that does not know it gets an error. */
 	assert_int_equal(gpc_cuGraphDestroy(clone), CUDA_ERROR_INVALID_HANDLE);
 }
 
@@ -743,7 +743,7 @@ UNIT_TEST_WITH(the_daemon_checks_options_itself, begin, end)
 			 CUDA_ERROR_NOT_SUPPORTED);
 }
 
-/* A list whose length is not what the record says of it. */
+/* A list whose length differs from that in the record. */
 UNIT_TEST_WITH(a_hostile_length_ends_the_session, begin, end)
 {
 	uint64_t cells[1] = { 0 };

@@ -43,7 +43,7 @@ def main():
             output = run(copy, command, env)
         run(copy, 'python3 tests/codegen/check_abi_lock.py build-check/codegen/abi.txt protocol/abi.lock', env)
     if output.splitlines()[-1:] != expected.splitlines():
-        sys.exit(f'the page says\n{expected}the program printed\n{output}')
+        sys.exit(f'expected by the page:\n{expected}printed by the program:\n{output}')
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 /*
  * Helpers for tests of the software device's driver API: a current context, kernels, device memory.
  *
- * Threads: the test's thread, unless a comment says otherwise.
+ * Threads: the test's thread, except where a comment names another.
  * Errors: failures fail the test.
  */
 #ifndef GS_TEST_COMMON_H

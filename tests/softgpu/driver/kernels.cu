@@ -29,7 +29,7 @@ append(int *list, int value)
 	list[1 + list[0]++] = value;
 }
 
-/* Until somebody sets the word, or for ever. */
+/* Runs until the word is set, or forever. */
 extern "C" __global__ void
 spin(volatile int *word)
 {
@@ -102,7 +102,7 @@ gather(volatile int *crowd, int rounds)
 }
 
 extern "C" __global__ void
-look(cudaTextureObject_t texture, float x, float y, float *out)
+fetch_texel(cudaTextureObject_t texture, float x, float y, float *out)
 {
 	*out = tex2D<float>(texture, x, y);
 }

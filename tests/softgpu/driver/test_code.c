@@ -463,7 +463,7 @@ UNIT_TEST(local_memory_is_the_devices)
 int
 main(void)
 {
-	/* Local memory is for so many of them. */
+	/* The size of local memory depends on this number. */
 	(void)setenv("GPUPOOL_SOFT_MULTIPROCESSORS", "2", 1);
 	gs_test_deadline(60);
 	return unit_tests_run(gs_test_setup, gs_test_teardown);

@@ -12,7 +12,7 @@ attribute(CUdevice_attribute id)
 	return value;
 }
 
-UNIT_TEST(calls_before_init_say_so)
+UNIT_TEST(calls_before_init_fail)
 {
 	CUdevice device;
 	CUcontext ctx;
@@ -28,7 +28,7 @@ UNIT_TEST(calls_before_init_say_so)
 	check(cuInit(0));
 }
 
-UNIT_TEST(calls_without_a_context_say_so)
+UNIT_TEST(calls_without_a_context_fail)
 {
 	CUdeviceptr ptr;
 	CUcontext ctx;
@@ -154,7 +154,7 @@ UNIT_TEST(limits_are_kept)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-/* What a network card writes is visible without more; a driver asks all the same. */
+/* Writes of a network card are visible without a flush; drivers call it nevertheless. */
 UNIT_TEST(writes_of_others_can_be_flushed)
 {
 	CUcontext ctx;

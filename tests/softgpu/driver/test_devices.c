@@ -38,7 +38,7 @@ use(int device)
 	check(cuCtxSetCurrent(contexts[device]));
 }
 
-UNIT_TEST(devices_are_told_apart)
+UNIT_TEST(devices_are_distinguishable)
 {
 	CUuuid uuids[DEVICES];
 	char bus[DEVICES][16];

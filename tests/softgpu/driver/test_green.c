@@ -44,7 +44,7 @@ green(unsigned int first, unsigned int count)
 }
 
 static CUstream
-stream_of(CUgreenCtx ctx)
+make_stream(CUgreenCtx ctx)
 {
 	CUstream stream;
 
@@ -192,7 +192,7 @@ spread(CUstream stream, int low, int high)
 WORDS_TEST(kernels_run_on_the_multiprocessors_of_their_stream)
 {
 	CUgreenCtx first = green(0, 8), second = green(8, 16);
-	CUstream a = stream_of(first), b = stream_of(second), plain = gs_test_stream();
+	CUstream a = make_stream(first), b = make_stream(second), plain = gs_test_stream();
 
 	assert_int_equal(spread(plain, 0, ALL), ALL);
 	assert_int_equal(spread(a, 0, 16), 16);
@@ -208,7 +208,7 @@ WORDS_TEST(no_more_blocks_are_begun_than_fit)
 {
 	CUfunction gather = gs_test_kernel("gather");
 	CUgreenCtx ctx = green(3, 1);
-	CUstream stream = stream_of(ctx);
+	CUstream stream = make_stream(ctx);
 	int crowd[3], rounds = 400000, fit = 0;
 	CUdeviceptr memory;
 
@@ -233,7 +233,7 @@ WORDS_TEST(cooperative_launches_follow_the_green_context)
 {
 	CUfunction where = gs_test_kernel("where");
 	CUgreenCtx ctx = green(0, 2);
-	CUstream stream = stream_of(ctx);
+	CUstream stream = make_stream(ctx);
 	CUlaunchConfig config = { .gridDimX = 1,
 				  .gridDimY = 1,
 				  .gridDimZ = 1,
@@ -304,7 +304,7 @@ WORDS_TEST(streams_know_their_green_context)
 WORDS_TEST(destroyed_green_context_ends_its_streams)
 {
 	CUgreenCtx ctx = green(0, 1), found;
-	CUstream stream = stream_of(ctx), fresh;
+	CUstream stream = make_stream(ctx), fresh;
 	CUdevResource resource;
 	CUcontext converted;
 	CUevent event;
@@ -381,7 +381,7 @@ WORDS_TEST(green_context_can_be_current)
 WORDS_TEST(primary_context_waits_for_its_green_contexts)
 {
 	CUgreenCtx ctx = green(0, 1);
-	CUstream stream = stream_of(ctx);
+	CUstream stream = make_stream(ctx);
 
 	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 1, CU_STREAM_WAIT_VALUE_EQ));
 	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
@@ -395,7 +395,7 @@ WORDS_TEST(primary_context_waits_for_its_green_contexts)
 WORDS_TEST(event_stands_for_all_work_of_a_green_context)
 {
 	CUgreenCtx ctx = green(0, 1);
-	CUstream a = stream_of(ctx), b = stream_of(ctx);
+	CUstream a = make_stream(ctx), b = make_stream(ctx);
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -423,7 +423,7 @@ WORDS_TEST(event_stands_for_all_work_of_a_green_context)
 WORDS_TEST(event_stands_for_all_work_of_the_primary_context)
 {
 	CUgreenCtx ctx = green(0, 1);
-	CUstream a = stream_of(ctx), b = gs_test_stream();
+	CUstream a = make_stream(ctx), b = gs_test_stream();
 	CUcontext primary;
 	CUevent event;
 
@@ -455,14 +455,14 @@ WORDS_TEST(event_stands_for_all_work_of_the_primary_context)
 WORDS_TEST(green_context_waits_for_an_event)
 {
 	CUgreenCtx ctx = green(0, 1);
-	CUstream before = stream_of(ctx), other = gs_test_stream(), after;
+	CUstream before = make_stream(ctx), other = gs_test_stream(), after;
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	gs_test_wait_at_gate(other, 0);
 	check(cuEventRecord(event, other));
 	check(cuGreenCtxWaitEvent(ctx, event));
-	after = stream_of(ctx);
+	after = make_stream(ctx);
 	check(cuStreamWriteValue32_v2(before, gs_test_address(1), 1, 0));
 	check(cuStreamWriteValue32_v2(after, gs_test_address(2), 1, 0));
 	usleep(30000);

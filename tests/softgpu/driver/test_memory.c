@@ -37,7 +37,7 @@ free_memory(void)
 	return left;
 }
 
-UNIT_TEST(window_lies_where_the_hint_says)
+UNIT_TEST(window_starts_at_the_hint)
 {
 	CUdeviceptr window, second, anywhere;
 

@@ -81,7 +81,7 @@ a_surface_that_is_gone(void)
 }
 
 static int
-status_of(int (*part)(void))
+run_in_child(int (*part)(void))
 {
 	int status;
 	pid_t pid = fork();
@@ -99,15 +99,15 @@ status_of(int (*part)(void))
 /* Runs before this process uses the device, so that the forked children have no device yet. */
 UNIT_TEST(wrong_surfaces_are_faults)
 {
-	assert_int_equal(status_of(inside_a_surface), 0);
-	assert_int_equal(status_of(surface_of_nothing), 0);
-	assert_int_equal(status_of(outside_a_surface), 0);
-	assert_int_equal(status_of(a_surface_that_is_gone), 0);
+	assert_int_equal(run_in_child(inside_a_surface), 0);
+	assert_int_equal(run_in_child(surface_of_nothing), 0);
+	assert_int_equal(run_in_child(outside_a_surface), 0);
+	assert_int_equal(run_in_child(a_surface_that_is_gone), 0);
 }
 
 #define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
-TEST(arrays_take_memory_within_the_devices_limits)
+TEST(arrays_use_memory_within_the_limits_of_the_device)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(1024, 1024, 0, 0), seen;
 	size_t before = available();
@@ -156,7 +156,7 @@ TEST(levels_are_arrays_of_their_array)
 }
 
 static CUtexObject
-texture_of(CUarray array, unsigned int flags)
+make_texture(CUarray array, unsigned int flags)
 {
 	const CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY,
 					      .res.array.hArray = array };
@@ -172,14 +172,15 @@ texture_of(CUarray array, unsigned int flags)
 }
 
 static float
-look(CUtexObject texture, float x, float y)
+fetch_texel(CUtexObject texture, float x, float y)
 {
 	CUdeviceptr out;
 	float found;
 	void *params[] = { &texture, &x, &y, &out };
 
 	check(cuMemAlloc_v2(&out, sizeof(found)));
-	check(cuLaunchKernel(gs_test_kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	check(cuLaunchKernel(gs_test_kernel("fetch_texel"), 1, 1, 1, 1, 1, 1, 0, NULL, params,
+			     NULL));
 	check(cuMemcpyDtoH_v2(&found, out, sizeof(found)));
 	check(cuMemFree_v2(out));
 	return found;
@@ -202,17 +203,17 @@ TEST(a_texture_keeps_its_array)
 	size_t before;
 
 	/* Code takes device memory, too. */
-	(void)gs_test_kernel("look");
+	(void)gs_test_kernel("fetch_texel");
 	before = available();
 	check(cuArray3DCreate_v2(&copy.dstArray, &described));
 	check(cuMemcpy3DAsync_v2(&copy, NULL));
-	texture = texture_of(copy.dstArray, 0);
-	assert_true(look(texture, 0.5f, 0.5f) == 1);
-	assert_true(look(texture, 2.0f, 1.5f) == 25);
-	assert_true(look(texture, 3.5f, 1.0f) == 22);
-	assert_true(look(texture, 99.0f, -99.0f) == 4);
+	texture = make_texture(copy.dstArray, 0);
+	assert_true(fetch_texel(texture, 0.5f, 0.5f) == 1);
+	assert_true(fetch_texel(texture, 2.0f, 1.5f) == 25);
+	assert_true(fetch_texel(texture, 3.5f, 1.0f) == 22);
+	assert_true(fetch_texel(texture, 99.0f, -99.0f) == 4);
 	check(cuArrayDestroy(copy.dstArray));
-	assert_true(look(texture, 0.5f, 0.5f) == 1);
+	assert_true(fetch_texel(texture, 0.5f, 0.5f) == 1);
 	assert_true(available() < before);
 	check(cuTexObjectDestroy(texture));
 	assert_int_equal(available(), before);

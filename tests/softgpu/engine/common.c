@@ -106,7 +106,7 @@ gs_test_refuse(const char *text, const char *message)
 	assert_null(module);
 	assert_int_equal(error.code, GS_INVALID_PTX);
 	if (!strstr(error.text, message))
-		fail_msg("'%s' does not say '%s'", error.text, message);
+		fail_msg("'%s' does not contain '%s'", error.text, message);
 }
 
 void

@@ -17,7 +17,7 @@ expect(int want, const char *message, const struct gs_test_launch *launch)
 	assert_int_equal(gs_test_launch(module, launch, &error), want);
 	assert_int_equal(error.code, want);
 	if (!strstr(error.text, message))
-		fail_msg("'%s' does not say '%s'", error.text, message);
+		fail_msg("'%s' does not contain '%s'", error.text, message);
 	gs_test_run(module, &(struct gs_test_launch){ .kernel = "recursion",
 						      .blocks = 4,
 						      .threads = 64,
@@ -59,7 +59,7 @@ TEST(an_address_without_memory_is_an_illegal_address)
 	expect(GS_ILLEGAL_ADDRESS, "0x113000000000 at PTX line ", &launch);
 }
 
-TEST(shared_memory_ends_where_the_launch_says)
+TEST(shared_memory_has_the_size_of_the_launch)
 {
 	const struct gs_test_launch launch = {
 		.kernel = "shared_out_of_bounds", .blocks = 1, .threads = 32, .dynamic_shared = 64
@@ -69,7 +69,7 @@ TEST(shared_memory_ends_where_the_launch_says)
 	expect(GS_ILLEGAL_ADDRESS, "kernel shared_out_of_bounds: illegal ", &launch);
 }
 
-TEST(a_misaligned_address_is_told_apart)
+TEST(a_misaligned_address_has_its_own_error)
 {
 	int *out = gs_test_memory(256);
 	const struct gs_test_launch launch = {
@@ -126,7 +126,7 @@ collect(void *arg, const char *bytes, size_t len)
 	text->len += len;
 }
 
-TEST(a_failed_assertion_says_where)
+TEST(a_failed_assertion_prints_its_position)
 {
 	struct text text = { .len = 0 };
 	int limit = 33;

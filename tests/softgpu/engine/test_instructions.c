@@ -69,7 +69,7 @@ next_random(void)
 }
 
 static uint64_t
-bits_of(char letter, double value)
+get_bits(char letter, double value)
 {
 	float narrow = (float)value;
 	uint64_t bits = 0;
@@ -89,7 +89,7 @@ random_real(char letter)
 
 	if (letter == 'g' && next_random() % 2)
 		value += (double)(next_random() & 0xffffff) * 0x1p-60;
-	return bits_of(letter, next_random() % 2 ? value : -value);
+	return get_bits(letter, next_random() % 2 ? value : -value);
 }
 
 static uint64_t
@@ -101,8 +101,8 @@ choose(char letter)
 	case 'f':
 	case 'g':
 		if (pick % 3)
-			return bits_of(letter,
-				       reals[pick / 3 % (sizeof(reals) / sizeof(reals[0]))]);
+			return get_bits(letter,
+					reals[pick / 3 % (sizeof(reals) / sizeof(reals[0]))]);
 		return random_real(letter);
 	case 'p':
 		return pick & 1;
@@ -117,7 +117,7 @@ choose(char letter)
 }
 
 static const char *
-register_of(char letter)
+get_register(char letter)
 {
 	switch (letter) {
 	case 'h':
@@ -141,7 +141,7 @@ register_of(char letter)
 static int
 write_load(char *text, size_t size, char letter, int k)
 {
-	const char *reg = register_of(letter);
+	const char *reg = get_register(letter);
 	int n = snprintf(text, size, "ld.global.u64 %%v%d, [%%in+%d];\n", k, k * 8);
 
 	text += n;
@@ -166,7 +166,7 @@ static int
 write_store(char *text, size_t size, char letter)
 {
 	static const char end[] = "st.global.u64 [%out], %v9;\nret;\n}\n";
-	const char *reg = register_of(letter);
+	const char *reg = get_register(letter);
 
 	switch (letter) {
 	case 'p':
@@ -197,10 +197,11 @@ write_instruction(char *text, size_t size, const struct instruction *instruction
 		s++;
 		if (*s == 'd')
 			n += (size_t)snprintf(text + n, size - n, "%s9",
-					      register_of(instruction->operands[0]));
+					      get_register(instruction->operands[0]));
 		else
 			n += (size_t)snprintf(text + n, size - n, "%s%c",
-					      register_of(instruction->operands[*s - '0' + 1]), *s);
+					      get_register(instruction->operands[*s - '0' + 1]),
+					      *s);
 	}
 	return (int)n + snprintf(text + n, size - n, ";\n");
 }
@@ -228,7 +229,7 @@ write_kernel(char *text, size_t size, const struct instruction *instruction)
 }
 
 static uint64_t
-mask_of(char letter)
+get_mask(char letter)
 {
 	switch (letter) {
 	case 'h':
@@ -277,7 +278,7 @@ is_close(const struct instruction *instruction, uint64_t got, uint64_t want)
 static void
 compare(const struct instruction *instruction, const uint64_t *in, const uint64_t *out)
 {
-	uint64_t mask = mask_of(instruction->operands[0]);
+	uint64_t mask = get_mask(instruction->operands[0]);
 
 	for (unsigned int i = 0; i < COUNT; i++) {
 		const uint64_t *v = in + i * OPERANDS;
@@ -304,7 +305,7 @@ try_instruction(const struct instruction *instruction)
 		for (size_t k = 0; k + 1 < strlen(instruction->operands); k++) {
 			char letter = instruction->operands[k + 1];
 
-			in[i * OPERANDS + k] = choose(letter) & mask_of(letter);
+			in[i * OPERANDS + k] = choose(letter) & get_mask(letter);
 		}
 	}
 	write_kernel(text, sizeof(text), instruction);

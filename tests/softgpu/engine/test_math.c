@@ -134,7 +134,7 @@ TEST(functions_of_doubles_are_close_to_the_c_library)
 }
 
 static uint32_t
-bytes_of(uint32_t a, uint32_t b, uint32_t (*operation)(uint32_t, uint32_t))
+apply_to_bytes(uint32_t a, uint32_t b, uint32_t (*operation)(uint32_t, uint32_t))
 {
 	uint32_t result = 0;
 
@@ -193,8 +193,8 @@ check_integers(const uint32_t *out, uint32_t a, uint32_t b)
 		(uint32_t)(wide / (b | 1)),
 		(uint32_t)(wide % (a | 1)),
 		(uint32_t)((int64_t)wide / ((int32_t)b | 1)),
-		bytes_of(a, b, sum),
-		bytes_of(a, b, distance),
+		apply_to_bytes(a, b, sum),
+		apply_to_bytes(a, b, distance),
 		distance(a, b) + 5,
 		a / (b | 1) + a % (b | 1),
 		(uint32_t)((int32_t)a / ((int32_t)b | 1)),

@@ -40,7 +40,7 @@ TEST(both_arms_of_a_branch_meet_at_a_barrier)
 		assert_int_equal(out[t], t % 2 ? 63 - t : 63 - t + 1000);
 }
 
-TEST(lanes_of_one_warp_take_turns_with_a_lock)
+TEST(lanes_of_one_warp_alternate_with_a_lock)
 {
 	int *memory = gs_test_memory(256);
 
@@ -69,7 +69,7 @@ processor_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-TEST(threads_that_sleep_take_no_processor)
+TEST(threads_that_sleep_use_no_processor)
 {
 	int *memory = gs_test_memory(1024);
 	struct {
@@ -200,7 +200,7 @@ TEST(warp_functions_give_what_is_documented)
 	}
 }
 
-TEST(lanes_meet_behind_a_loop)
+TEST(lanes_meet_after_a_loop)
 {
 	int *out = run_one("divergent_loop", 32);
 

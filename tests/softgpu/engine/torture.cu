@@ -68,7 +68,7 @@ producer_consumer(volatile int *work, int *out)
 	}
 }
 
-/* Each thread sleeps so often; the first warp until the last thread of the block says so. */
+/* Each thread sleeps `rounds` times; the first warp until the last thread of the block ends it. */
 extern "C" __global__ void
 sleeping(int *out, int rounds)
 {
