@@ -123,7 +123,7 @@ gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandl
 
 /* Makes the node updatable and returns the handle for device code. */
 static CUresult
-make_updatable(CUgraphNode node, uint64_t *device_handle_p)
+make_updatable(CUgraphNode node, uint64_t *node_handle_p)
 {
 	CUkernelNodeAttrValue value = { .deviceUpdatableKernelNode = { .deviceUpdatable = 1 } };
 	CUresult result = gpd_driver.cuGraphKernelNodeSetAttribute(
@@ -132,13 +132,13 @@ make_updatable(CUgraphNode node, uint64_t *device_handle_p)
 	if (result == CUDA_SUCCESS && !value.deviceUpdatableKernelNode.devNode)
 		result = gpd_driver.cuGraphKernelNodeGetAttribute(
 			node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
-	*device_handle_p = (uintptr_t)value.deviceUpdatableKernelNode.devNode;
-	return result == CUDA_SUCCESS && *device_handle_p == 0 ? CUDA_ERROR_NOT_SUPPORTED : result;
+	*node_handle_p = (uintptr_t)value.deviceUpdatableKernelNode.devNode;
+	return result == CUDA_SUCCESS && *node_handle_p == 0 ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
 static CUresult
 add_updatable(struct gpd_session *session, struct gpd_graph_root *root, const void *plan,
-	      size_t size, uint64_t *device_handle_p)
+	      size_t size, uint64_t *node_handle_p)
 {
 	struct gpd_updatable *list =
 		realloc(root->updatables, (root->updatable_count + 1) * sizeof(*list));
@@ -150,10 +150,10 @@ add_updatable(struct gpd_session *session, struct gpd_graph_root *root, const vo
 	root->updatables = list;
 	result = gpd_graph_add_kernel(session, root, plan, size, &node);
 	if (result == CUDA_SUCCESS)
-		result = make_updatable(node, device_handle_p);
+		result = make_updatable(node, node_handle_p);
 	if (result == CUDA_SUCCESS)
 		list[root->updatable_count++] =
-			(struct gpd_updatable){ *device_handle_p, node, false };
+			(struct gpd_updatable){ *node_handle_p, node, false };
 	else if (node)
 		(void)gpd_driver.cuGraphDestroyNode(node);
 	return result;
@@ -175,10 +175,10 @@ gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *a
 	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, GPD_GRAPH_NODE_COST))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
-		uint64_t device_handle = 0;
+		uint64_t node_handle = 0;
 
-		result = add_updatable(session, root, plan, size, &device_handle);
-		reply->node = device_handle;
+		result = add_updatable(session, root, plan, size, &node_handle);
+		reply->node = node_handle;
 		if (result != CUDA_SUCCESS)
 			gpd_handle_memory_remove(&session->handles.memory, GPD_GRAPH_NODE_COST);
 	}
@@ -208,12 +208,12 @@ gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle)
 }
 
 struct gpd_updatable *
-gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t device_handle)
+gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t node_handle)
 {
 	for (size_t i = 0; i < root->updatable_count; i++) {
 		struct gpd_updatable *updatable = &root->updatables[i];
 
-		if (updatable->device_handle != device_handle || updatable->used)
+		if (updatable->node_handle != node_handle || updatable->used)
 			continue;
 		updatable->used = true;
 		return updatable;

@@ -41,7 +41,7 @@ struct gpd_session;
 /* A kernel node that kernels can update. It stays in the root's graph, and one executable contains
  * it. */
 struct gpd_updatable {
-	uint64_t device_handle; /* device handle of the node, which the client's device code has */
+	uint64_t node_handle; /* device handle of the node, which the client's device code has */
 	CUgraphNode node;
 	bool used; /* the plan that is being built uses it */
 };
@@ -75,7 +75,7 @@ bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
  * borrowed from the root until the next node is created in it. NULL: there is no such node, or it
  * is already used. */
 struct gpd_updatable *gpd_graph_root_acquire_node(const struct gpd_graph_root *root,
-						  uint64_t device_handle);
+						  uint64_t node_handle);
 /* Returns whether every updatable node of the root is marked as used. */
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
 /* Stores which of the edges from the `count` nodes `from` to the node `to` begin at updatable
