@@ -12,7 +12,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 /* The target is the maximum of: 32 more allocations of the last size, up to TARGET_SMALL_MAX; the
- * memory that is mapped, up to TARGET_MAPPED_MAX; one more large allocation, up to TARGET_LARGE_MAX. */
+ * memory that is mapped, up to TARGET_MAPPED_MAX; one more large allocation, up to
+ * TARGET_LARGE_MAX. */
 #define TARGET_COUNT 32
 #define TARGET_SMALL_MAX (128 * MIB)
 #define TARGET_MAPPED_MAX (512 * MIB)

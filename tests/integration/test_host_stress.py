@@ -11,8 +11,8 @@ from harness import SANITIZER, PATIENCE, Program, case, main
 from network import Network
 from pool import Pool
 
-# The thread sanitizer makes each of them slower by far.
-ROUNDS = os.environ.get("GP_STRESS_ROUNDS", "20" if SANITIZER == "thread" else "100")
+# The sanitizers make each of them slower.
+ROUNDS = os.environ.get("GP_STRESS_ROUNDS", {"thread": "20", "none": "100"}.get(SANITIZER, "40"))
 SECONDS = int(os.environ.get("GP_STRESS_SECONDS", 2 * PATIENCE))
 
 

@@ -6,7 +6,7 @@ import tempfile
 from harness import SANITIZED, Daemon, case, main, run
 
 # Processes of a case: each is interrupted at another point.
-TRIES = "60" if SANITIZED else "150"
+TRIES, FEWER = ("30", "10") if SANITIZED else ("150", "20")
 
 
 def both(program, *args):
@@ -30,13 +30,13 @@ def _():
 
 @case("exit() of a program with the shared runtime ends as well")
 def _():
-    both("interrupted-shared", "exit", "20")
+    both("interrupted-shared", "exit", FEWER)
 
 
 @case("so do quick_exit() and _exit(), and exec() leaves no descriptor open")
 def _():
     for way in "quick_exit", "_exit", "exec":
-        both("interrupted", way, "20")
+        both("interrupted", way, FEWER)
 
 
 @case("fork() in a handler: the child ends in every way, the parent goes on")
@@ -51,7 +51,7 @@ def _():
 
 @case("a thread that is canceled in a CUDA call leaves no mutex locked")
 def _():
-    both("interrupted", "cancel", "40")
+    both("interrupted", "cancel", TRIES)
 
 
 @case("exit() ends the program in a host function, and while one does not return")
