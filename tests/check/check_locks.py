@@ -10,7 +10,7 @@ SOURCES = {
     'client/b.c': 'static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\nextern pthread_mutex_t elsewhere;\n'
                   'void f(pthread_mutex_t *lock);\n',
 }
-TABLE = '''In server/: what it does
+TABLE = '''In server/: the daemon
   lock       | declared in | guards | under it
   a.lock     | a.h         | all    | a.map_lock
   a.map_lock | a.h         | a map  | -
