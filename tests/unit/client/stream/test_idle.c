@@ -51,6 +51,29 @@ UNIT_TEST(stream_is_idle_by_its_own_work)
 	end_idle(fixture);
 }
 
+/* The claim stands for another thread, which has begun to destroy the object. */
+UNIT_TEST(object_that_another_thread_destroys_is_invalid)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event;
+	CUstream stream;
+
+	assert_int_equal(gpc_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, 0),
+			 CUDA_SUCCESS);
+	assert_true(gpc_handle_claim(GPC_KIND_EVENT, event));
+	assert_true(gpc_handle_claim(GPC_KIND_STREAM, stream));
+	assert_int_equal(gpc_cuEventDestroy_v2(event), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(received(fixture, GP_CALL_cuEventDestroy_v2), 0);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamDestroy_v2), 0);
+	gpc_handle_unclaim(gpc_handle_from_token(GPC_KIND_EVENT, event));
+	gpc_handle_unclaim(gpc_handle_from_token(GPC_KIND_STREAM, stream));
+	assert_int_equal(gpc_cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+	end_idle(fixture);
+}
+
 #define ROUNDS 500
 
 /* One of the threads that destroy the same objects at the same time. */
