@@ -37,9 +37,10 @@ HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_ca
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress', 'interrupted', 'litmus', 'silence']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'environment', 'ipc', 'launcher', 'managed', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
-          'sparse', 'told', 'trace', 'transports']
-# They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build.
-ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'vm', 'wrongcalls']
+          'told', 'trace', 'transports']
+# They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build or
+# the software device's shape of tiles.
+ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'sparse', 'vm', 'wrongcalls']
 # Those with an output of their own, but for suites' own, and those whose output is the device's.
 APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected')) if name.endswith('.out')}
               - {'graphdevices', 'hoststress', 'limited', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})

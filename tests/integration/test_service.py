@@ -449,6 +449,8 @@ def _():
     require(re.search(r"^ExecStart=\S+/gpupoold --config /etc/gpupool/gpupoold\.conf ", unit, re.M), unit)
     require(re.search(r"^Environment=GPUPOOL_SOFTWARE_DEVICE=off$", unit, re.M), unit)
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    if not os.path.exists(os.path.join(root, "scripts", "gpupoold.tmpfiles.in")):
+        raise Skip("the sources are not here")
     require("\nC /etc/gpupool/gpupoold.conf 0640 root gpupool - @DATADIR@/gpupool/gpupoold.conf\n"
             in read_file(os.path.join(root, "scripts", "gpupoold.tmpfiles.in")), "nothing copies it")
     # As it is installed it changes nothing.
