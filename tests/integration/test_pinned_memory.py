@@ -120,10 +120,17 @@ for mode, what in (("within", "copies within the host are done when they return;
 
 for name in PROGRAMS:
     # Over tcp and TLS: test_apps.py.
-    @case(f"{name} over shared memory, and a local socket without it")
+    @case(f"{name} over shared memory")
     def _(name=name):
         with Both() as both:
             test_apps.judge(name, Program(name, (), both.local).finish(), shared=True)
+
+
+# Without shared memory a local socket exchanges changes as tcp does.
+for name in "pinned", "zerocopy":
+    @case(f"{name} over a local socket without shared memory")
+    def _(name=name):
+        with Both() as both:
             test_apps.judge(name, Program(name, (), both.local, env={"GPUPOOL_SHM": "0"}).finish())
 
 
