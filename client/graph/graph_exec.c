@@ -318,7 +318,7 @@ gpc_cuGraphExecDestroy(CUgraphExec hGraphExec)
 	exec->uses++;
 	exec->ended = true;
 	gpc_graphs_end(CUDA_SUCCESS);
-	exec_end_use(exec, true);
+	exec_end_use(exec, false);
 	return CUDA_SUCCESS;
 }
 
