@@ -311,6 +311,18 @@ def _():
         one_worker(daemon)
 
 
+@case("the slot of a session that has ended is free when its process has exited")
+def _():
+    with Configured("[tenant alice]\nsessions = 1\n", "--insecure") as daemon:
+        with Watch(daemon) as watch:
+            # Each gets the slot of the one before, as early as there is one.
+            waiting = [daemon.start("vectoradd", env=as_tenant("alice", GPUPOOL_WAIT="60", **PROCESS)) for _ in range(4)]
+            for program in waiting:
+                program.finish().expect(out="vectoradd: ok\n")
+        require(watch.most == 1, f"{watch.most} processes at a time")
+        one_worker(daemon)
+
+
 @case("processes are no more than there may be sessions, and what leaves gives its place back")
 def _():
     with Daemon("--max-sessions", "6", "--insecure") as daemon:

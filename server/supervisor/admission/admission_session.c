@@ -400,6 +400,16 @@ gpd_admission_handle_window_request(struct gpd_admission *admission,
 	window_request(admission, connection, GPD_CHANNEL_MOVE_WINDOW, 0, request->size,
 		       request->avoid, request->n_avoid);
 }
+
+/* The slot of a dedicated worker's session becomes free when the process has exited. */
+static void
+session_release(struct gpd_admission *admission, const struct gpd_worker_process *worker,
+		uint64_t session)
+{
+	if (!gpd_worker_process_is_dedicated(worker))
+		gpd_quota_close(admission->quota, session);
+}
+
 void
 gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 		     const struct gpd_channel_message *message)
@@ -420,7 +430,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process 
 	if (!moving && connection->state != GPD_CONNECTION_OPENING)
 		return;
 	if (!moving && opened->window.size == 0) {
-		gpd_quota_close(admission->quota, connection->session);
+		session_release(admission, worker, connection->session);
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
 				     "no free device address range for a session");
 		return;
@@ -444,7 +454,7 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process 
 		gpd_admission_find_session(admission, worker, message->header.session);
 	char text[256];
 
-	gpd_quota_close(admission->quota, message->header.session);
+	session_release(admission, worker, message->header.session);
 	gpd_admission_retry_queued(admission);
 	if (!connection)
 		return;
