@@ -290,10 +290,13 @@ has_room(uint64_t size)
 }
 
 /* Deletes the least recently used images until the folder is within its limits and size more bytes
- * fit. */
+ * fit. Bytes and files that others write during the scan are subtracted from what it leaves. */
 static void
 make_room(uint64_t size)
 {
+	int64_t bytes_before = atomic_load(&disk.bytes_left);
+	int64_t files_before = atomic_load(&disk.files_left);
+	int64_t bytes_after, files_after;
 	size_t count, left;
 	struct entry *entries = read_folder(&count);
 	uint64_t bytes = 0, most = disk.limit, files = gpd_image_disk_files_max;
@@ -314,22 +317,29 @@ make_room(uint64_t size)
 		bytes -= oldest->size;
 	}
 	free(entries);
-	atomic_store(&disk.bytes_left, (int64_t)(disk.limit - bytes < disk.limit / LIMIT_PART
-							 ? disk.limit - bytes
-							 : disk.limit / LIMIT_PART));
-	atomic_store(
-		&disk.files_left,
-		(int64_t)(left / FILES_PART > FILES_PART_MIN ? left / FILES_PART : FILES_PART_MIN));
+	/* At least 1, so that another scan needs another write. */
+	bytes_after = (int64_t)(disk.limit - bytes < disk.limit / LIMIT_PART
+					? disk.limit - bytes
+					: disk.limit / LIMIT_PART);
+	if (bytes_after < 1)
+		bytes_after = 1;
+	files_after = left / FILES_PART > FILES_PART_MIN ? (int64_t)(left / FILES_PART)
+							 : FILES_PART_MIN;
+	atomic_fetch_add(&disk.bytes_left, bytes_after - bytes_before);
+	atomic_fetch_add(&disk.files_left, files_after - files_before);
 }
 
-/* One thread at a time scans the folder; the others do not wait for it. */
+/* One thread at a time scans the folder; the others do not wait for it. It scans again if they have
+ * written so much meanwhile that a scan is due. */
 static void
 try_make_room(uint64_t size)
 {
-	if (atomic_exchange(&disk.scanning, true))
-		return;
-	make_room(size);
-	atomic_store(&disk.scanning, false);
+	do {
+		if (atomic_exchange(&disk.scanning, true))
+			return;
+		make_room(size);
+		atomic_store(&disk.scanning, false);
+	} while (atomic_load(&disk.bytes_left) <= 0 || atomic_load(&disk.files_left) <= 0);
 }
 
 void
