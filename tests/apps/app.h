@@ -65,14 +65,14 @@ app_nanoseconds()
 	return now;
 }
 
-/* Sleeps between two polls in a waiting kernel: half of `ns` nanoseconds, at most 0.1 ms. Leaves
+/* Sleeps between two polls in a waiting kernel: half of `ns` nanoseconds, at most 1 ms. Leaves
  * the processor to other threads if the device is software. Does nothing before compute capability
  * 7.0. */
 static __device__ inline void
 app_rest(unsigned long long ns)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
-	__nanosleep(ns < 200000 ? (unsigned int)ns / 2 : 100000);
+	__nanosleep(ns < 2000000 ? (unsigned int)ns / 2 : 1000000);
 #endif
 }
 

@@ -11,6 +11,7 @@
 #define NAP_MIN_NS 2000
 #define NAP_NS 50000
 #define NAP_MAX_NS 500000
+#define NAP_LONG_MAX_NS 2000000
 
 struct gpd_sessions gpd_sessions = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -73,10 +74,12 @@ gpd_sessions_nap_ns(uint64_t waited_ns)
 {
 	int sessions = atomic_load(&gpd_sessions.count);
 	uint64_t max = sessions > 8 ? NAP_NS * (uint64_t)sessions / 8 : NAP_NS;
-	uint64_t nap = waited_ns / 32 < max ? waited_ns / 32 : max;
+	uint64_t long_ns = waited_ns / 512 < NAP_LONG_MAX_NS ? waited_ns / 512 : NAP_LONG_MAX_NS;
+	uint64_t nap;
 
-	if (nap > NAP_MAX_NS)
-		return NAP_MAX_NS;
+	max = max < NAP_MAX_NS ? max : NAP_MAX_NS;
+	max = max > long_ns ? max : long_ns;
+	nap = waited_ns / 32 < max ? waited_ns / 32 : max;
 	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap;
 }
 
