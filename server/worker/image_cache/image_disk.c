@@ -318,13 +318,13 @@ make_room(uint64_t size)
 	}
 	free(entries);
 	/* At least 1, so that another scan needs another write. */
-	bytes_after = (int64_t)(disk.limit - bytes < disk.limit / LIMIT_PART
-					? disk.limit - bytes
-					: disk.limit / LIMIT_PART);
+	bytes_after =
+		(int64_t)(disk.limit - bytes < disk.limit / LIMIT_PART ? disk.limit - bytes
+								       : disk.limit / LIMIT_PART);
 	if (bytes_after < 1)
 		bytes_after = 1;
-	files_after = left / FILES_PART > FILES_PART_MIN ? (int64_t)(left / FILES_PART)
-							 : FILES_PART_MIN;
+	files_after =
+		left / FILES_PART > FILES_PART_MIN ? (int64_t)(left / FILES_PART) : FILES_PART_MIN;
 	atomic_fetch_add(&disk.bytes_left, bytes_after - bytes_before);
 	atomic_fetch_add(&disk.files_left, files_after - files_before);
 }
