@@ -329,8 +329,8 @@ make_room(uint64_t size)
 	atomic_fetch_add(&disk.files_left, files_after - files_before);
 }
 
-/* One thread at a time scans the folder; the others do not wait for it. It scans again if they have
- * written so much meanwhile that a scan is due. */
+/* One thread at a time scans the folder; the others do not wait for it. If what they have written
+ * meanwhile makes another scan due, it scans again. */
 static void
 try_make_room(uint64_t size)
 {
