@@ -43,7 +43,11 @@ static uint32_t
 serving_worker(const Gpupool__AdminReport *report)
 {
 	for (size_t i = 0; i < report->n_workers; i++) {
-		if (report->workers[i]->state == GPUPOOL__ADMIN_WORKER__STATE__SERVING)
+		const char *class = report->workers[i]->class_;
+
+		/* "" is that of an older daemon. */
+		if (report->workers[i]->state == GPUPOOL__ADMIN_WORKER__STATE__SERVING &&
+		    (class[0] == '\0' || strcmp(class, "shared") == 0))
 			return report->workers[i]->pid;
 	}
 	return 0;

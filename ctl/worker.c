@@ -11,7 +11,9 @@ worker_list(const struct ctl *ctl)
 	static const char *const states[] = { "starting", "serving", "retiring", "lost" };
 	static const struct ctl_column columns[] = { { "PID", "pid", CTL_NUMBER },
 						     { "STATE", "state", CTL_TEXT },
-						     { "SESSIONS", "sessions", CTL_NUMBER } };
+						     { "SESSIONS", "sessions", CTL_NUMBER },
+						     { "CLASS", "class", CTL_TEXT },
+						     { "TENANT", "tenant", CTL_TEXT } };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
@@ -28,6 +30,8 @@ worker_list(const struct ctl *ctl)
 					       ? states[worker->state]
 					       : "?");
 		ctl_table_number(&table, worker->sessions);
+		ctl_table_text(&table, worker->class_);
+		ctl_table_text(&table, worker->tenant);
 	}
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);

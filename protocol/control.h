@@ -32,6 +32,8 @@ enum gp_feature {
 	/* Short copies are also divided among the lanes, see gp_chunk_get_step(). */
 	GP_FEATURE_SPREAD = 1 << 3,
 	GP_FEATURE_LATE = 1 << 4, /* the worker accepts late copies (GP_COPY_LATE) */
+	/* The daemon knows Isolation.TENANT (control.proto). */
+	GP_FEATURE_TENANT_WORKERS = 1 << 5,
 };
 
 /* Packs and sends a message; waits as gp_conn_send(). Returns 0; GP_E_TOO_BIG: larger than

@@ -391,10 +391,14 @@ options_parse_isolation(struct gpc_session_options *options, char *error, size_t
 	options->isolation = GPC_ISOLATION_ANY;
 	if (text && strcmp(text, "shared") == 0)
 		options->isolation = GPC_ISOLATION_SHARED;
-	else if (text && strcmp(text, "process") == 0)
-		options->isolation = GPC_ISOLATION_PROCESS;
+	else if (text && strcmp(text, "tenant") == 0)
+		options->isolation = GPC_ISOLATION_TENANT;
+	/* "process" is the former name. */
+	else if (text && (strcmp(text, "session") == 0 || strcmp(text, "process") == 0))
+		options->isolation = GPC_ISOLATION_SESSION;
 	else if (text)
-		return variable_fail(error, error_size, name, "neither shared nor process");
+		return variable_fail(error, error_size, name,
+				     "is not one of shared, tenant, session");
 	return 0;
 }
 

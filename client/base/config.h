@@ -69,12 +69,13 @@ bool gpc_config_launch_blocking(void);
  * shares. The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
 int gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices);
 
-/* Requested isolation of a session from other sessions (GPUPOOL_ISOLATION): any; in a worker with
- * others; in a worker of its own. */
+/* Requested isolation of a session from other sessions (GPUPOOL_ISOLATION); values of enum
+ * Isolation (control.proto). */
 enum gpc_isolation {
 	GPC_ISOLATION_ANY,
-	GPC_ISOLATION_SHARED,
-	GPC_ISOLATION_PROCESS
+	GPC_ISOLATION_SHARED,  /* in the worker that tenants share */
+	GPC_ISOLATION_SESSION, /* in a worker of its own */
+	GPC_ISOLATION_TENANT   /* in a worker with sessions of its tenant only */
 };
 /* Maximum number of devices with a memory limit. */
 #define GPC_SESSION_OPTIONS_DEVICES 32

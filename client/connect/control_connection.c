@@ -239,6 +239,7 @@ hello_send(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	wish.n_memory = (size_t)wanted.memory_count;
 	wish.memory = wanted.memory;
 	wish.isolation = (Gpupool__Isolation)wanted.isolation;
+	opening->wants_tenant_worker = wanted.isolation == GPC_ISOLATION_TENANT;
 	hello.wish = &wish;
 	r = gp_control_send_hello(conn, &hello);
 	return r == 0 ? 0 : gpc_opening_fail(opening, r, ": %s", gp_conn_error(conn));
@@ -347,6 +348,12 @@ gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = gpc_opening_fail(opening, GP_E_INVALID,
 				     ": the daemon's welcome is invalid (%s)", what);
+	if (r == 0 && opening->wants_tenant_worker &&
+	    !(link->welcome->welcome->features & GP_FEATURE_TENANT_WORKERS))
+		r = gpc_opening_fail(opening, GP_E_VERSION,
+				     ": the daemon, version %.32s, does not know "
+				     "GPUPOOL_ISOLATION=tenant: update it, or use session",
+				     link->welcome->welcome->server_version);
 	if (r == 0 && opening->device_count &&
 	    link->welcome->welcome->n_devices != (size_t)opening->device_count)
 		r = gpc_opening_fail(opening, GP_E_INVALID,

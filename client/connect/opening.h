@@ -33,7 +33,8 @@
  * for starting a worker, so that the daemon's reason for a refusal is received. */
 #define GPC_WELCOME_MS 60000
 /* Optional features that this client supports: a mask of enum gp_feature (protocol/control.h). */
-#define GPC_FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_LATE)
+#define GPC_FEATURES                                                                               \
+	((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_LATE | GP_FEATURE_TENANT_WORKERS)
 
 /* A session that is being opened. connect.c and lane_connect.c set the members, unless another
  * function is named; ahead_fd is initially -1, and members that do not apply are zero. */
@@ -56,6 +57,8 @@ struct gpc_opening {
 	char *error;
 	size_t error_size;
 	const struct gpc_admission_wait *waiting; /* NULL: the client does not retry after -EBUSY */
+	/* GPUPOOL_ISOLATION requests a tenant's worker; set when Hello is sent */
+	bool wants_tenant_worker;
 	bool probe; /* gpc_link_probe(): no session is opened, and link->welcome is an Account */
 	bool full; /* set by gpc_opening_recv_message(): the daemon refused the session, but a retry
 		      may succeed */

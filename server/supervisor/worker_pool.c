@@ -64,7 +64,7 @@ find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state)
 /* Callback of the admission: returns a worker for one session, which is spare, or starting as a
  * spare, or new. */
 static struct gpd_worker_process *
-start_dedicated(void *arg)
+acquire_worker(void *arg)
 {
 	struct gpd_worker_pool *c = arg;
 	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE);
@@ -78,10 +78,21 @@ start_dedicated(void *arg)
 }
 
 static void
-start_worker(struct gpd_worker_pool *c)
+start_worker(struct gpd_worker_pool *c, uint32_t group)
 {
-	c->admission->worker = process_start(c);
-	c->start_ms = c->admission->worker ? 0 : gp_now_ms() + BACKOFF_MS;
+	struct gpd_worker_process *process = acquire_worker(c);
+
+	c->admission->selected[group] = process;
+	c->groups[group].start_ms = process ? 0 : gp_now_ms() + BACKOFF_MS;
+	if (!process)
+		return;
+	process->group = group;
+	if (group != GPD_GROUP_SHARED)
+		(void)snprintf(process->tenant, sizeof(process->tenant), "%s",
+			       c->quota->ledger->tenants[group - 1].name);
+	/* It was spare. */
+	if (process->state == GPD_WORKER_SPARE)
+		(void)gpd_worker_process_set_state(process, GPD_WORKER_SERVING);
 }
 
 /* Stops assigning new sessions to the worker; if it was the selected one, another may be started at
@@ -92,10 +103,10 @@ worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *proces
 {
 	/* Messages sent earlier may arrive when it is ENDING; it stays in that state then. */
 	(void)gpd_worker_process_set_state(process, state);
-	if (c->admission->worker != process)
+	if (c->admission->selected[process->group] != process)
 		return;
-	c->admission->worker = NULL;
-	c->start_ms = start_ms;
+	c->admission->selected[process->group] = NULL;
+	c->groups[process->group].start_ms = start_ms;
 }
 
 /* Its sessions continue, and it exits after the last one. */
@@ -117,7 +128,7 @@ worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 static void
 worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
-	if (process != c->admission->worker ||
+	if (process != c->admission->selected[process->group] ||
 	    gpd_ledger_next(c->quota->ledger, NULL, process->pid) || c->stopping)
 		return;
 	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)process->pid);
@@ -136,14 +147,15 @@ static void
 worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	     const struct gpd_channel_message *message)
 {
-	bool own = gpd_worker_process_is_dedicated(process), is_quiet = own || process->spare;
+	bool own = gpd_worker_process_is_dedicated(process);
+	bool is_quiet = own || process->spare || process->group != GPD_GROUP_SHARED;
 
 	process->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
 	if (!process->facts || process->state != GPD_WORKER_STARTING)
 		return;
 	process->deadline_ms = INT64_MAX;
-	/* Dedicated workers log at debug level: they must not cause more lines than their sessions'
-	 * log budgets allow. */
+	/* Workers of clients and tenants log at debug level: they must not cause more lines than
+	 * their sessions' log budgets allow. */
 	for (size_t i = 0; i < process->facts->n_devices; i++)
 		gpd_log(is_quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
 			"worker %d: device %d is %s, %llu MiB", (int)process->pid,
@@ -326,33 +338,44 @@ check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 	}
 }
 
-/* Returns the oldest worker that can get new sessions. */
+/* Returns the group's oldest worker that can get new sessions. */
 static struct gpd_worker_process *
-find_serving(const struct gpd_worker_pool *c)
+find_serving(const struct gpd_worker_pool *c, uint32_t group)
 {
 	struct gpd_worker_process *found = NULL;
 
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (process->state == GPD_WORKER_SERVING && !process->channel_closed)
+		if (process->state == GPD_WORKER_SERVING && !process->channel_closed &&
+		    gpd_worker_process_serves(process, c->quota->ledger, group))
 			found = process;
 	}
 	return found;
 }
 
-/* A worker that gets no new sessions and has only orphaned work is not needed. */
+/* A worker that gets no new sessions and has only orphaned work is not needed; that of a tenant is
+ * kept for a while after its last session. */
 static bool
-worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process *process)
+worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *process, int64_t now)
 {
+	bool selected = process == c->admission->selected[process->group];
 	int sessions = 0;
 
-	if (process == c->admission->worker ||
+	if ((selected && process->group == GPD_GROUP_SHARED) ||
 	    (process->state != GPD_WORKER_SERVING && process->state != GPD_WORKER_WEDGED))
 		return false;
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(c->quota->ledger, s, process->pid));)
 		sessions++;
-	return sessions <= process->orphaned;
+	if (sessions > process->orphaned)
+		process->unused_ms = 0;
+	else if (!process->unused_ms)
+		process->unused_ms = now;
+	if (sessions > process->orphaned)
+		return false;
+	return !selected || !gpd_worker_process_serves(process, c->quota->ledger, process->group) ||
+	       now - process->unused_ms >=
+		       1000 * (int64_t)c->quota->tenants.config->worker_idle_timeout;
 }
 
 static uint32_t
@@ -370,8 +393,9 @@ count_spare(const struct gpd_worker_pool *c)
 static bool
 wants_spare(const struct gpd_worker_pool *c)
 {
-	return c->served && c->admission->worker &&
-	       c->admission->worker->state != GPD_WORKER_STARTING &&
+	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
+
+	return c->served && shared && shared->state != GPD_WORKER_STARTING &&
 	       !find_spare(c, GPD_WORKER_STARTING) &&
 	       count_spare(c) < c->quota->tenants.config->ready_workers;
 }
@@ -393,28 +417,69 @@ reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 		worker_retire(c, process);
 }
 
-/* Selects the worker for new sessions, and retires those that are not needed. */
+/* Selects a worker for new sessions of the group. Returns whether it can get them now. */
+static bool
+choose_worker(struct gpd_worker_pool *c, uint32_t group)
+{
+	struct gpd_worker_process *selected = c->admission->selected[group], *other;
+
+	if (selected && selected->state == GPD_WORKER_SERVING)
+		return true;
+	other = find_serving(c, group);
+	if (other)
+		c->admission->selected[group] = other;
+	else if (!selected && c->groups[group].start_ms <= gp_now_ms())
+		start_worker(c, group);
+	selected = c->admission->selected[group];
+	return selected && selected->state == GPD_WORKER_SERVING;
+}
+
+/* Callback of the admission. */
+static void
+select_worker(void *arg, uint32_t group)
+{
+	struct gpd_worker_pool *c = arg;
+
+	if (c->served && !c->stopping)
+		(void)choose_worker(c, group);
+}
+
+/* Selects workers for queued clients of the groups that have one on demand: one may have failed
+ * since the client was queued. Returns whether a queued client has a worker now. */
+static bool
+choose_tenant_workers(struct gpd_worker_pool *c)
+{
+	bool chosen = false;
+
+	for (const struct gpd_connection *p = c->admission->connection_list; p; p = p->next) {
+		if (p->state == GPD_CONNECTION_QUEUED && !p->full_reason[0] &&
+		    !p->assignment.dedicated && p->assignment.group != GPD_GROUP_SHARED)
+			chosen = choose_worker(c, p->assignment.group) || chosen;
+	}
+	return chosen;
+}
+
+/* Selects the workers for new sessions, and retires those that are not needed. */
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
+	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
+	bool retry;
+
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
 			worker_wedged(c, process);
 	}
-	if (!c->admission->worker || c->admission->worker->state != GPD_WORKER_SERVING) {
-		struct gpd_worker_process *other = find_serving(c);
-
-		if (!other && !c->admission->worker && c->start_ms <= now)
-			start_worker(c);
-		if (other) {
-			c->admission->worker = other;
-			gpd_admission_retry_queued(c->admission);
-		}
-	}
+	retry = choose_worker(c, GPD_GROUP_SHARED) &&
+		shared != c->admission->selected[GPD_GROUP_SHARED];
+	if (c->served)
+		retry = choose_tenant_workers(c) || retry;
+	if (retry)
+		gpd_admission_retry_queued(c->admission);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (worker_is_idle(c, process))
+		if (worker_is_unneeded(c, process, now))
 			worker_retire(c, process);
 	}
 	reserve_maintain(c, now);
@@ -502,8 +567,10 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	} else if (!expected && (own || process->spare)) {
 		worker_report_error(c, process, how);
 	} else if (!expected) {
-		c->early_exits = now - process->started_ms < EARLY_EXIT_MS ? c->early_exits + 1 : 0;
-		if (c->early_exits >= EARLY_EXITS_MAX)
+		int *early_exits = &c->groups[process->group].early_exits;
+
+		*early_exits = now - process->started_ms < EARLY_EXIT_MS ? *early_exits + 1 : 0;
+		if (*early_exits >= EARLY_EXITS_MAX)
 			start = now + BACKOFF_MS;
 		gpd_error("worker %d %s%s", (int)process->pid, how,
 			  start ? "; repeated failure, next start delayed" : "");
@@ -534,7 +601,8 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 		.admission = admission,
 		.quota = admission->quota,
 	};
-	admission->start_dedicated = start_dedicated;
+	admission->start_dedicated = acquire_worker;
+	admission->select_worker = select_worker;
 	admission->arg = c;
 }
 
@@ -628,7 +696,8 @@ worker_is_shared(const struct gpd_worker_process *process)
 bool
 gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
-	bool all = c->admission->worker && c->admission->worker->pid == worker, found = false;
+	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
+	bool all = shared && shared->pid == worker, found = false;
 
 	/* A change that requires a new worker (such as another driver) is missing in all existing
 	 * ones. */

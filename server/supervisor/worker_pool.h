@@ -3,16 +3,19 @@
  * The pool of worker processes: starts them, selects the one for new sessions, and handles their
  * exits.
  *
- * New shared sessions are opened in one worker, admission->worker, which is called the selected
- * one. States such as BUSY are those of worker_process.h. While orphaned work (orphaned_work.h)
- * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
- * is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no other worker is SERVING,
- * another one is started. When its orphaned work has ended, a worker is SERVING again: it is
- * selected if the current one becomes BUSY, and retired when it has no session. If the selected
- * worker exits or loses its contexts, another one is started.
+ * New sessions of a worker group (tenants.h) are opened in one worker, admission->selected[group],
+ * which is called the selected one. That of GPD_GROUP_SHARED always exists; that of a tenant is
+ * started, or taken from the reserve, when a client waits for it, and retired when it has had no
+ * session for the configured time. States such as BUSY are those of worker_process.h. While
+ * orphaned work (orphaned_work.h) runs in it, the worker is BUSY, and new sessions of its group go
+ * to another worker of the group that is SERVING; if there is none, they wait. A worker that is
+ * BUSY for 2 s becomes WEDGED; if no other worker is SERVING, another one is started. When its
+ * orphaned work has ended, a worker is SERVING again: it is selected if the current one becomes
+ * BUSY, and retired when it has no session. If the selected worker exits or loses its contexts,
+ * another one is started.
  *
- * A session with isolation "process" gets a dedicated worker, which the admission requests: a spare
- * one that is ready, else a spare one that is starting, else a new one. The configured number of
+ * A session of class "session" gets a dedicated worker, which the admission requests: a spare one
+ * that is ready, else a spare one that is starting, else a new one. The configured number of
  * spare workers is kept in reserve.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
@@ -38,12 +41,15 @@ struct gpd_worker_pool {
 	struct gpd_admission *admission;   /* contains the list of workers; must outlive the pool */
 	/* The admission's; contains the ledger and the configuration. */
 	struct gpd_quota *quota;
-	int64_t start_ms;   /* earliest time to start another shared worker; 0: now */
+	/* By worker group (tenants.h). */
+	struct {
+		int64_t start_ms; /* earliest time to start another worker; 0: now */
+		/* Number of successive workers that exited within 10 s of their start. */
+		int early_exits;
+	} groups[GPD_GROUPS];
 	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */
-	/* Number of successive shared workers that exited within 10 s of their start. */
-	int early_exits;
-	bool served; /* a shared worker has been ready at least once */
+	bool served;        /* a shared worker has been ready at least once */
 	/* The first worker failed to start: the supervisor must exit. The reason has been printed
 	 * to standard error. */
 	bool start_failed;

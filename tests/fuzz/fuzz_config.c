@@ -26,7 +26,7 @@ query(const struct gpd_config *config)
 		int found;
 
 		check(gpd_config_tenant_find(config, tenant->name) == i);
-		check(tenant->isolation <= GPD_CONFIG_ISOLATION_PROCESS);
+		check(tenant->isolation <= GPD_CONFIG_ISOLATION_SHARED_ONLY);
 		for (int k = 0; k < GPD_LEDGER_DEVICES; k++) {
 			uint64_t memory =
 				gpd_config_get_bytes(&config->tenants[i].devices[k].memory, whole);

@@ -76,6 +76,14 @@ make_facts(void)
 	return &welcome;
 }
 
+/* The shared worker is the only one. */
+static void
+select_nothing(void *arg, uint32_t group)
+{
+	(void)arg;
+	(void)group;
+}
+
 static void
 set_up(void)
 {
@@ -93,7 +101,8 @@ set_up(void)
 	check(gpd_channel_pair(fds) == 0 && gpd_channel_init(&worker.channel, fds[0]) == 0 &&
 	      gpd_channel_init(&worker_end, fds[1]) == 0);
 	worker.facts = make_facts();
-	admission.worker = &worker;
+	admission.selected[GPD_GROUP_SHARED] = &worker;
+	admission.select_worker = select_nothing;
 	memset(connections, -1, sizeof(connections));
 }
 

@@ -10,10 +10,9 @@ import tempfile
 import threading
 import time
 
-import wire
 from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Failed, as_tenant, base_environment, case, main, read_file,
                      require, software_env, wait_until)
-from wire import Conn, field, hello, message, preamble
+from wire import Conn, field, hello, message, preamble, recv_refusal, recv_reply
 
 PROCESS = {"GPUPOOL_ISOLATION": "process"}
 SOON = 30 if SANITIZED else 2
@@ -196,7 +195,7 @@ def _():
 def _():
     with Daemon() as daemon:
         result = daemon.run("vectoradd", env={"GPUPOOL_ISOLATION": "strict"})
-        require(result.status != 0 and "GPUPOOL_ISOLATION=strict: neither shared nor process" in result.err, str(result))
+        require(result.status != 0 and "GPUPOOL_ISOLATION=strict: is not one of shared, tenant, session" in result.err, str(result))
 
 
 def request_process(daemon, more=WISH):
@@ -206,21 +205,8 @@ def request_process(daemon, more=WISH):
     return conn
 
 
-def answer(conn):
-    """(the kind of message, its fields)"""
-    conn.take(64)
-    (kind, (data,)), = wire.fields_of(conn.take_message()[0]).items()
-    return kind, wire.fields_of(data)
-
-
-def refusal(conn):
-    kind, fields = answer(conn)
-    require(kind == 3, f"not refused: {kind}")
-    return fields[2][0].decode()
-
-
 def welcomed(conn):
-    require(answer(conn)[0] == 2, "no welcome")
+    require(recv_reply(conn)[0] == 2, "no welcome")
 
 
 def flood_is_over(daemon):
@@ -332,7 +318,7 @@ def _():
             held = [request_process(daemon) for _ in range(6)]
             for conn in held:
                 welcomed(conn)
-            require(refusal(request_process(daemon)) == "no free session slot (--max-sessions)", "another reason")
+            require(recv_refusal(request_process(daemon)) == "no free session slot (--max-sessions)", "another reason")
         require(watch.most <= 6, f"{watch.most} processes at a time")
         for conn in held:
             conn.close()
@@ -353,7 +339,7 @@ def _():
             held = [request_process(daemon) for _ in range(3)]
             for conn in held:
                 welcomed(conn)
-            require("(sessions-per-address)" in refusal(request_process(daemon)), "another reason")
+            require("(sessions-per-address)" in recv_refusal(request_process(daemon)), "another reason")
         require(watch.most <= 3, f"{watch.most} processes at a time")
         for conn in held:
             conn.close()
@@ -392,7 +378,7 @@ def _():
         begun = starting(daemon, STARTING, known)
         waiting = request_process(daemon)
         time.sleep(1)  # it has come, and waits
-        require("no free session slot" in refusal(request_process(daemon)), "it has no place")
+        require("no free session slot" in recv_refusal(request_process(daemon)), "it has no place")
         waiting.close()
         wait_until("its place is free", lambda: daemon.run("vectoradd").status == 0, SOON)
         for conn, _ in begun:
@@ -406,7 +392,7 @@ def _():
     with Daemon(*CHATTY, env=SLOW) as daemon:
         (conn, _), = starting(daemon, 1, daemon.workers())
         begin = time.monotonic()
-        require(refusal(conn) == "dedicated worker start timed out", "another reason")
+        require(recv_refusal(conn) == "dedicated worker start timed out", "another reason")
         require(25 < time.monotonic() - begin < 40, "not in its time")
         one_worker(daemon)
 
@@ -421,7 +407,7 @@ def _():
         time.sleep(0.3)  # it has come, and waits
         daemon.reload("[tenant alice]\nsessions = 2\n")
         welcomed(second)
-        require("has reached its limit of 2 sessions" in refusal(request_process(daemon, alice)), "another reason")
+        require("has reached its limit of 2 sessions" in recv_refusal(request_process(daemon, alice)), "another reason")
         first.close()
         second.close()
         one_worker(daemon)
@@ -429,16 +415,16 @@ def _():
 
 @case("the configuration can forbid a process of one's own, to one tenant and to all")
 def _():
-    wanted = "tenant alice may not have sessions with isolation = process (isolation = shared-only)"
+    wanted = "tenant alice may not have sessions with isolation = session (isolation = shared-only)"
     with Configured("[tenant alice]\nisolation = shared-only\n") as daemon:
         result = daemon.run("vectoradd", env=as_tenant("alice", **PROCESS))
         require(result.status != 0 and wanted in result.err, str(result))
-        require(wanted in refusal(request_process(daemon, field(14, "alice") + WISH)), "another reason")
+        require(wanted in recv_refusal(request_process(daemon, field(14, "alice") + WISH)), "another reason")
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
         daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
         one_worker(daemon)
         daemon.reload("[daemon]\nisolation = shared-only\n[tenant alice]\nisolation = shared\n")
-        require("tenant default may not" in refusal(request_process(daemon)), "another reason")
+        require("tenant default may not" in recv_refusal(request_process(daemon)), "another reason")
         daemon.run("vectoradd", env=as_tenant("alice", **PROCESS)).expect(out="vectoradd: ok\n", err="")
         one_worker(daemon)
 

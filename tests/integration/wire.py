@@ -517,3 +517,17 @@ class Listener:
                 threading.Thread(target=self.begin, args=(near,), daemon=True).start()
         except OSError:
             pass
+
+
+def recv_reply(conn):
+    """After preamble and Hello: (the kind of the daemon's message, its fields)."""
+    conn.take(64)
+    (kind, (data,)), = fields_of(conn.take_message()[0]).items()
+    return kind, fields_of(data)
+
+
+def recv_refusal(conn):
+    kind, fields = recv_reply(conn)
+    if kind != 3:
+        raise AssertionError(f"not refused: {kind}")
+    return fields[2][0].decode()

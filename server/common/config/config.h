@@ -22,6 +22,7 @@
 #include "server/common/ledger/ledger.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,10 +37,11 @@ static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the 
 
 /* Worker processes of a tenant's sessions. */
 enum gpd_config_isolation {
-	/* In a worker that sessions share, unless the client requests a worker of its own. */
+	/* In the worker that tenants share, unless the client requests a stricter class. */
 	GPD_CONFIG_ISOLATION_SHARED,
-	GPD_CONFIG_ISOLATION_PROCESS, /* a worker process for each session */
-	/* As SHARED, but a client that requests a worker of its own is rejected. */
+	GPD_CONFIG_ISOLATION_TENANT,  /* in the tenant's own worker */
+	GPD_CONFIG_ISOLATION_SESSION, /* a worker for each session */
+	/* As SHARED, but a client that requests a stricter class is refused. */
 	GPD_CONFIG_ISOLATION_SHARED_ONLY,
 };
 
@@ -111,6 +113,7 @@ struct gpd_config_tenant {
 	uint32_t sessions_max;
 	uint32_t priority;    /* as in the ledger: 0 normal, 1 low, 2 high */
 	uint32_t isolation;   /* enum gpd_config_isolation; default: the daemon's */
+	bool isolation_set;   /* its section sets it */
 	uint32_t compression; /* enum gp_pack_mode (protocol/pack.h) */
 	/* Host memory for device code. Number 0 and share 0: an equal part of the daemon's
 	 * total. */
@@ -153,20 +156,22 @@ struct gpd_config_old_name {
 	const char *old_name, *name; /* former and present name of the key; static text */
 };
 
-/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, 25 % of the
- * machine's memory for host_memory, 50 % each for code_memory and pinned_memory, software_device
- * UNSET, and 0 or "" otherwise. */
+/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, 60 s for
+ * worker_idle_timeout, 25 % of the machine's memory for host_memory, 50 % each for code_memory and
+ * pinned_memory, software_device UNSET, and 0 or "" otherwise. */
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */
 	uint32_t lanes_max;    /* maximum number of lanes (data connections) per session */
 	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
 	uint32_t sessions_per_address;
-	uint32_t ready_workers; /* idle workers kept for sessions with isolation "process" */
-	uint32_t idle_timeout;  /* seconds after which an idle session is ended; 0: never */
-	uint32_t timeout;       /* seconds after which a silent peer is disconnected; 0: not set */
-	uint32_t isolation;     /* enum gpd_config_isolation */
-	uint32_t on_hang;       /* enum gpd_config_on_hang */
+	uint32_t ready_workers; /* idle workers kept in reserve */
+	/* Seconds after which a tenant's worker without sessions ends. */
+	uint32_t worker_idle_timeout;
+	uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
+	uint32_t timeout;      /* seconds after which a silent peer is disconnected; 0: not set */
+	uint32_t isolation;    /* enum gpd_config_isolation */
+	uint32_t on_hang;      /* enum gpd_config_on_hang */
 	uint32_t software_device; /* enum gpd_config_software */
 	/* Of all sessions together, for queued records, handles and printed text. */
 	struct gpd_config_amount host_memory;

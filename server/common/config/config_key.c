@@ -61,6 +61,13 @@ read_keyword(const struct gpd_config_key *key, const char *text, void *value)
 	return key->wrong;
 }
 
+/* "process" is the former name of "session". */
+static const char *
+read_isolation(const struct gpd_config_key *key, const char *text, void *value)
+{
+	return read_keyword(key, strcmp(text, "process") == 0 ? "session" : text, value);
+}
+
 static const char *
 read_granularity(const struct gpd_config_key *key, const char *text, void *value)
 {
@@ -328,7 +335,8 @@ read_network(const struct gpd_config_key *key, const char *text, void *into)
 	return list_append(&tenant->networks, &tenant->network_count, &value, sizeof(value));
 }
 
-static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
+/* In the order of enum gpd_config_isolation. */
+static const char *const isolations[] = { "shared", "tenant", "session", "shared-only", NULL };
 /* In the order of enum gp_pack_mode. */
 static const char *const compressions[] = { "auto", "on", "off", NULL };
 static const char *const priorities[] = { "normal", "low", "high", NULL };
@@ -343,7 +351,7 @@ static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31,
 static_assert(GP_LANES_MAX == 16, "1 to 16");
 static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 
-#define ISOLATION_WRONG "is not one of shared, process, shared-only"
+#define ISOLATION_WRONG "is not one of shared, tenant, session, shared-only"
 
 /* Initializers for the struct and field that receive a value. */
 #define KEY_FIELD(in, field) .offset = offsetof(struct in, field)
@@ -356,7 +364,7 @@ static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 static const struct gpd_config_key daemon_keys[] = {
 	{ "sessions", read_number, KEY_FIELD(gpd_config, sessions_max), .min = 1,
 	  .max = GPD_LEDGER_SESSIONS, .wrong = "is not a number from 1 to 4096" },
-	{ "isolation", read_keyword, KEY_FIELD(gpd_config, isolation), .keywords = isolations,
+	{ "isolation", read_isolation, KEY_FIELD(gpd_config, isolation), .keywords = isolations,
 	  .wrong = ISOLATION_WRONG },
 	{ "ready-workers", read_number, KEY_FIELD(gpd_config, ready_workers), .min = 0, .max = 16,
 	  .wrong = "is not a number from 0 to 16" },
@@ -368,6 +376,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "sessions-per-address", read_number, KEY_FIELD(gpd_config, sessions_per_address),
 	  .min = 1, .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
 	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
+	{ "worker-idle-timeout", read_number, KEY_FIELD(gpd_config, worker_idle_timeout), .min = 0,
+	  .max = 86400, .wrong = "is not a number of seconds from 0 to 86400" },
 	{ "idle-timeout", read_number, KEY_FIELD(gpd_config, idle_timeout), .min = 1,
 	  .max = 10000000, .keyword = "never", .keyword_value = 0,
 	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },
@@ -418,7 +428,7 @@ static const struct gpd_config_key tenant_keys[] = {
 	{ "sessions", read_number, KEY_FIELD(gpd_config_tenant, sessions_max), .min = 0,
 	  .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
 	  .wrong = "is neither a number from 0 to 4096 nor unlimited" },
-	{ "isolation", read_keyword, KEY_FIELD(gpd_config_tenant, isolation),
+	{ "isolation", read_isolation, KEY_FIELD(gpd_config_tenant, isolation),
 	  .keywords = isolations, .wrong = ISOLATION_WRONG },
 	{ "compression", read_keyword, KEY_FIELD(gpd_config_tenant, compression),
 	  .keywords = compressions, .wrong = "is not one of auto, on, off" },
@@ -430,7 +440,9 @@ static const struct gpd_config_key tenant_keys[] = {
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-static_assert(COUNT(tenant_keys) <= GPD_CONFIG_KEYS_MAX, "room for all");
+static_assert(COUNT(daemon_keys) <= GPD_CONFIG_KEYS_MAX &&
+		      COUNT(tenant_keys) <= GPD_CONFIG_KEYS_MAX,
+	      "GPD_CONFIG_KEYS_MAX");
 
 const struct gpd_config_key *
 gpd_config_keys(enum gpd_config_section section, int *count_p)

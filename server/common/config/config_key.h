@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_KEYS_MAX 20 /* maximum number of keys per section */
+#define GPD_CONFIG_KEYS_MAX 24 /* maximum number of keys per section */
 
 /* The minimum of an absolute amount of memory in bytes, and of a bandwidth limit in bytes per
  * second. */

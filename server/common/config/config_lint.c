@@ -138,6 +138,32 @@ is_limited(const struct gpd_config_tenant *tenant)
 	return limited;
 }
 
+/* Quotas of multiprocessors hold within one CUDA context. */
+static void
+lint_class(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant)
+{
+	static const char *const names[] = {
+		[GPD_CONFIG_ISOLATION_TENANT] = "tenant", [GPD_CONFIG_ISOLATION_SESSION] = "session"
+	};
+	bool apart = tenant->isolation_set && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
+					       tenant->isolation == GPD_CONFIG_ISOLATION_SESSION);
+
+	for (int d = 0; apart && d < GPD_LEDGER_DEVICES; d++) {
+		const struct gpd_config_quota *quota = &tenant->devices[d];
+
+		if (!quota->allowed || (!is_amount(&quota->sm) && !is_amount(&quota->session_sm)))
+			continue;
+		lint_report(
+			lint, tenant->line,
+			"[tenant %s]: isolation = %s: its kernels run on the multiprocessors of "
+			"sm, but only during the time of its own worker: two such tenants with "
+			"sm = 50%% get a quarter of the device each (without isolation, the "
+			"tenant shares a worker)",
+			tenant->name, names[tenant->isolation]);
+		return;
+	}
+}
+
 void
 gpd_lint_config(const struct gpd_lint *lint)
 {
@@ -149,6 +175,8 @@ gpd_lint_config(const struct gpd_lint *lint)
 
 		lint_report(lint, old->line, "%s: deprecated; use %s", old->old_name, old->name);
 	}
+	for (int i = 0; i < lint->config->tenant_count; i++)
+		lint_class(lint, &tenants[i]);
 	for (int i = 1; i < lint->config->tenant_count; i++)
 		limited = limited || is_limited(&tenants[i]);
 	if (limited && !is_limited(&tenants[GPD_TENANT_DEFAULT]))

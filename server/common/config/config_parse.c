@@ -489,9 +489,13 @@ text_parse(struct gpd_config_parser *p, const char *text)
 		return;
 	gpd_lint_errors(&(struct gpd_lint){
 		.config = p->config, .report = parser_add_lint_error, .arg = p });
-	for (int i = 0; i < p->config->tenant_count; i++)
-		if (p->config->tenants[i].isolation == UINT32_MAX)
-			p->config->tenants[i].isolation = p->config->isolation;
+	for (int i = 0; i < p->config->tenant_count; i++) {
+		struct gpd_config_tenant *tenant = &p->config->tenants[i];
+
+		tenant->isolation_set = tenant->isolation != UINT32_MAX;
+		if (!tenant->isolation_set)
+			tenant->isolation = p->config->isolation;
+	}
 }
 
 int
@@ -517,6 +521,7 @@ gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func 
 		return r;
 	}
 	p->config->sessions_max = 256;
+	p->config->worker_idle_timeout = 60;
 	p->config->lanes_max = 8;
 	p->config->software_device = GPD_CONFIG_SOFTWARE_UNSET;
 	p->config->host_memory.share = GPD_CONFIG_SHARE_MAX / 4;

@@ -355,6 +355,27 @@ worker_get_state(const struct gpd_worker_process *process)
 	}
 }
 
+/* Sets the worker's class, and its tenant if it has only one. */
+static void
+worker_set_class(const struct gpd_report_source *source, const struct gpd_worker_process *process,
+		 Gpupool__AdminWorker *worker)
+{
+	const struct gpd_ledger *ledger = source->admission->quota->ledger;
+	const struct gpd_ledger_session *entry;
+
+	worker->tenant = (char *)process->tenant;
+	if (process->spare) {
+		worker->class_ = (char *)"reserve";
+	} else if (gpd_worker_process_is_dedicated(process)) {
+		entry = gpd_ledger_next(ledger, NULL, process->pid);
+		worker->class_ = (char *)"session";
+		if (entry)
+			worker->tenant = (char *)ledger->tenants[entry->tenant].name;
+	} else {
+		worker->class_ = (char *)(process->tenant[0] ? "tenant" : "shared");
+	}
+}
+
 static void
 add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 {
@@ -368,6 +389,7 @@ add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 		worker->pid = (uint32_t)process->pid;
 		worker->state = worker_get_state(process);
 		worker->hangs = process->heartbeat.hangs;
+		worker_set_class(source, process, worker);
 		buffer->report.workers_ready += process->state == GPD_WORKER_SPARE;
 		buffer->report.workers_hanging += process->heartbeat.hangs;
 	}

@@ -49,13 +49,17 @@ struct gpd_admission {
 	int64_t expire_ms;  /* time of the next cleanup of unused entries of client_address.h */
 	struct gpd_quota *quota;
 	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
-	/* Worker for new shared sessions, which get it while it is SERVING, and wait while it is
-	 * STARTING or BUSY; NULL: none. Maintained by worker_pool.c. */
-	struct gpd_worker_process *worker;
+	/* By worker group (tenants.h): the worker for new sessions of the group, which get it while
+	 * it is SERVING, and wait while it is STARTING or BUSY; NULL: none. Maintained by
+	 * worker_pool.c; read by gpd_admission_get_worker(). */
+	struct gpd_worker_process *selected[GPD_GROUPS];
 	/* Returns a spare or new worker for one session; NULL: none can be started. Set with arg by
 	 * gpd_worker_pool_init() (worker_pool.h). */
 	struct gpd_worker_process *(*start_dedicated)(void *arg);
-	void *arg;                          /* first argument of start_dedicated() */
+	/* Selects a worker for the group, or starts one, if none is selected that is SERVING. Does
+	 * not wait, and opens no session. Set as start_dedicated. */
+	void (*select_worker)(void *arg, uint32_t group);
+	void *arg;                          /* first argument of both */
 	struct gpd_worker_process *workers; /* list of all workers, maintained by worker_pool.c */
 	/* Number of workers that exited unexpectedly, lost their contexts or were killed because
 	 * they hung; counted by worker_pool.c. */
@@ -94,6 +98,10 @@ int gpd_admission_sessions_max(const struct gpd_admission *admission);
  */
 int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
 			 const char *scheme);
+/* Returns the selected worker of the group; NULL: there is none, or it has served another tenant
+ * that had the same index in the ledger. */
+struct gpd_worker_process *gpd_admission_get_worker(const struct gpd_admission *admission,
+						    uint32_t group);
 /* Tries to open the sessions of queued connections, and starts dedicated workers for those that
  * have a slot. Called after a worker has exited or is ready, or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);

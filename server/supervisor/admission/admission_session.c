@@ -16,7 +16,9 @@
 #include <sys/random.h>
 
 /* Protocol features that this daemon supports. */
-#define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE)
+#define FEATURES                                                                                   \
+	((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE |         \
+	 GP_FEATURE_TENANT_WORKERS)
 #define OPENING_MS 15000
 /* Size of the host name and of the program name in the log. */
 #define NAME_MAX_SIZE 52
@@ -186,14 +188,28 @@ gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connectio
 		       hello->n_window_avoid);
 }
 
+struct gpd_worker_process *
+gpd_admission_get_worker(const struct gpd_admission *admission, uint32_t group)
+{
+	struct gpd_worker_process *worker = admission->selected[group];
+
+	/* The tenant's index may have been that of another tenant. */
+	return worker && gpd_worker_process_serves(worker, admission->quota->ledger, group) ? worker
+											    : NULL;
+}
+
 /* Returns whether the worker that the client needs is available; the first worker has reported the
  * devices. */
 static bool
 conn_has_worker(const struct gpd_admission *admission, const struct gpd_connection *connection)
 {
+	const struct gpd_worker_process *worker;
+
 	if (connection->assignment.dedicated)
 		return admission->quota->tenants.device_count > 0;
-	return admission->worker && admission->worker->state == GPD_WORKER_SERVING;
+	admission->select_worker(admission->arg, connection->assignment.group);
+	worker = gpd_admission_get_worker(admission, connection->assignment.group);
+	return worker && worker->state == GPD_WORKER_SERVING;
 }
 
 static void
@@ -201,6 +217,7 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connect
 {
 	const char *full_reason, *closed = get_closed_reason(admission);
 	struct gpd_ledger_session *entry;
+	struct gpd_worker_process *worker;
 
 	if (closed && connection->full_reason[0]) {
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
@@ -227,8 +244,9 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connect
 	entry = gpd_admission_acquire_slot(admission, connection, GPD_SLOT_WAIT_MS);
 	if (!entry)
 		return;
-	entry->worker = admission->worker->pid;
-	gpd_admission_request_open(admission, connection, admission->worker, entry);
+	worker = gpd_admission_get_worker(admission, connection->assignment.group);
+	entry->worker = worker->pid;
+	gpd_admission_request_open(admission, connection, worker, entry);
 }
 
 void

@@ -265,6 +265,93 @@ check_open(const struct gpd_tenants *tenants, int entry, bool named, char *error
 	return GP_E_INVALID;
 }
 
+static bool
+has_amount(const struct gpd_config_amount *amount)
+{
+	return amount->share || (amount->number && amount->number != GPD_NO_LIMIT);
+}
+
+const char *
+gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index)
+{
+	const struct gpd_config_tenant *tenant = &tenants->config->tenants[config_index];
+
+	if (tenant->isolation_set || tenant->isolation == GPD_CONFIG_ISOLATION_SHARED ||
+	    tenant->isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY)
+		return NULL;
+	for (int i = 0; i < tenants->device_count; i++) {
+		const struct gpd_config_quota *quota = &tenant->devices[i];
+		const struct gpd_config_device *rule = &tenants->devices[i].rule;
+
+		if (!quota->allowed)
+			continue;
+		if (has_amount(&quota->sm))
+			return "sm";
+		if (has_amount(&quota->session_sm))
+			return "session-sm";
+		if (rule->virtual_number > 1)
+			return "virtual-number";
+		if (rule->policy != GPD_POLICY_NONE)
+			return "policy";
+	}
+	return NULL;
+}
+
+/* Returns the class that the client requests; GPD_CONFIG_ISOLATION_SHARED: none; -1: unknown. */
+static int
+get_requested_class(const Gpupool__Hello *hello)
+{
+	switch (hello->wish ? hello->wish->isolation : GPUPOOL__ISOLATION__ANY) {
+	case GPUPOOL__ISOLATION__ANY:
+	case GPUPOOL__ISOLATION__SHARED:
+		return GPD_CONFIG_ISOLATION_SHARED;
+	case GPUPOOL__ISOLATION__TENANT:
+		return GPD_CONFIG_ISOLATION_TENANT;
+	case GPUPOOL__ISOLATION__PROCESS:
+		return GPD_CONFIG_ISOLATION_SESSION;
+	default:
+		return -1;
+	}
+}
+
+/* Sets `dedicated` and `group`: the stricter of the configured and the requested class. */
+static int
+assign_class(const struct gpd_tenants *tenants, int config_index, const Gpupool__Hello *hello,
+	     struct gpd_assignment *assignment, char *error)
+{
+	const char *name = tenants->ledger->tenants[assignment->tenant].name;
+	const char *key = gpd_tenants_sharing_key(tenants, config_index);
+	uint32_t class = tenants->config->tenants[config_index].isolation;
+	bool shared_only = class == GPD_CONFIG_ISOLATION_SHARED_ONLY;
+	int requested = get_requested_class(hello);
+
+	if (requested < 0) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "this daemon does not know the isolation that the client requests "
+			       "(number %d): update it",
+			       (int)hello->wish->isolation);
+		return GP_E_INVALID;
+	}
+	if (key || shared_only)
+		class = GPD_CONFIG_ISOLATION_SHARED;
+	if ((uint32_t)requested > class && (key || shared_only)) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "tenant %s may not have sessions with isolation = %s (%s%s)", name,
+			       requested == GPD_CONFIG_ISOLATION_TENANT ? "tenant" : "session",
+			       shared_only ? "isolation = shared-only"
+					   : "they would escape its quota, the key ",
+			       shared_only ? "" : key);
+		return GP_E_INVALID;
+	}
+	if ((uint32_t)requested > class)
+		class = (uint32_t)requested;
+	assignment->dedicated = class == GPD_CONFIG_ISOLATION_SESSION;
+	assignment->group = class == GPD_CONFIG_ISOLATION_TENANT
+				    ? gpd_tenant_group(assignment->tenant)
+				    : GPD_GROUP_SHARED;
+	return 0;
+}
+
 int
 gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, const char *proven,
 		  const char *address, struct gpd_assignment *assignment, char *error)
@@ -272,8 +359,6 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	const struct gpd_config *config = tenants->config;
 	bool guest = proven[0] && gpd_config_tenant_find(config, proven) < 0;
 	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
-	bool wants_dedicated;
-	uint32_t isolation;
 	int config_index, entry, r;
 
 	*assignment = (struct gpd_assignment){ 0 };
@@ -292,18 +377,8 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
 	assignment->tenant = (uint32_t)entry;
-	wants_dedicated = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
-	isolation = config->tenants[config_index].isolation;
-	if (wants_dedicated && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "tenant %s may not have sessions with isolation = process "
-			       "(isolation = shared-only)",
-			       tenants->ledger->tenants[entry].name);
-		return GP_E_INVALID;
-	}
 	assignment->compression = config->tenants[config_index].compression;
-	assignment->dedicated = wants_dedicated || isolation == GPD_CONFIG_ISOLATION_PROCESS;
-	return 0;
+	return assign_class(tenants, config_index, hello, assignment, error);
 }
 
 int

@@ -33,10 +33,24 @@ struct gpd_unit {
 	int parts;  /* number of parts of the device; 1: not divided */
 };
 
+/* Worker groups: the sessions of a group share a worker (worker_pool.h). There is one for all
+ * tenants of class "shared", and one for each index of a tenant in the ledger. */
+#define GPD_GROUP_SHARED 0
+#define GPD_GROUPS (GPD_LEDGER_TENANTS + 1)
+
+static inline uint32_t
+gpd_tenant_group(uint32_t tenant)
+{
+	return tenant + 1;
+}
+
 /* Tenant and devices of a session or of a client that waits for one. */
 struct gpd_assignment {
-	uint32_t tenant;      /* index of the tenant in the ledger */
-	bool dedicated;       /* the session gets a dedicated worker */
+	uint32_t tenant; /* index of the tenant in the ledger */
+	bool dedicated;  /* the session gets a dedicated worker */
+	/* Worker group of a session that gets no dedicated worker: GPD_GROUP_SHARED, or that of its
+	 * tenant, gpd_tenant_group(). */
+	uint32_t group;
 	uint32_t compression; /* enum gp_pack_mode (protocol/pack.h) */
 	int count;            /* number of units; 0: none assigned yet */
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
@@ -98,6 +112,10 @@ void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
+/* Returns the key because of which the sessions of the tenant at this index of the configuration
+ * run as "shared" although that is not their class: it holds within one CUDA context only. A static
+ * text; NULL: there is none, or the tenant's section sets `isolation`, which takes precedence. */
+const char *gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index);
 /* Returns 0 if the tenant may have one more session after `ahead` further ones, which are reserved
  * for clients that wait before this one; else GP_E_RESOURCE. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,

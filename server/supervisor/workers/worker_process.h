@@ -2,9 +2,10 @@
 /*
  * A worker process, as seen by the supervisor.
  *
- * A shared worker runs the sessions of many clients; a dedicated worker runs one session and exits
- * after it. A spare worker has started in advance and becomes dedicated. Orphaned work is GPU work
- * of clients that have disconnected.
+ * A shared worker runs the sessions of a worker group (tenants.h): of all tenants of class
+ * "shared", or of one tenant. A dedicated worker runs one session and exits after it. A spare
+ * worker has started in advance and becomes one of these. Orphaned work is GPU work of clients that
+ * have disconnected.
  *
  * Ownership: the admission's list of workers contains all of them; worker_pool.c starts and
  * destroys them.
@@ -21,15 +22,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct gpd_client_address;
 
 /* Size in bytes of gpd_worker_process.reason. */
 #define GPD_WORKER_REASON_MAX 128
-/* Maximum number of workers: every worker has a session, except for a few that are starting, spare
- * or about to exit. */
-#define GPD_WORKERS_MAX (GPD_LEDGER_SESSIONS + 64)
+/* Maximum number of workers: every worker has a session, except for one of each tenant and a few
+ * that are starting, spare or about to exit. */
+#define GPD_WORKERS_MAX (GPD_LEDGER_SESSIONS + GPD_LEDGER_TENANTS + 64)
 
 /*
  * State of a worker. In any state a worker may lose its GPU contexts (LOST), exit or be killed
@@ -52,8 +54,8 @@ enum gpd_worker_process_state {
 	 * the worker is requested to retire, or when the worker is killed because too many workers
 	 * are in this state and this one is the oldest of them. New sessions get another worker. */
 	GPD_WORKER_WEDGED,
-	/* Spare. Entered when the worker is ready; left when a session with isolation "process"
-	 * uses it, or it is retired. It has no session. */
+	/* Spare. Entered when the worker is ready; left when a tenant or a session of class
+	 * "session" uses it, or it is retired. It has no session. */
 	GPD_WORKER_SPARE,
 	/* Shared or spare. Entered when the worker is requested to retire. It gets no new sessions
 	 * and exits after its last one. */
@@ -92,8 +94,13 @@ struct gpd_worker_process {
 	/* Dedicated: reference to the address of its client, released when the worker is destroyed.
 	 * NULL: shared or spare. */
 	struct gpd_client_address *client_address;
-	bool spare;   /* started as a spare, and not assigned to a session since */
-	int orphaned; /* number of disconnected sessions whose GPU work still runs */
+	/* Shared: its worker group (tenants.h), whose sessions it runs. */
+	uint32_t group;
+	/* Name of the group's tenant; "": GPD_GROUP_SHARED. */
+	char tenant[GPD_TENANT_NAME_MAX];
+	int64_t unused_ms; /* since when it has had no session; 0: it has one */
+	bool spare;        /* started as a spare, and not assigned to a session since */
+	int orphaned;      /* number of disconnected sessions whose GPU work still runs */
 	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
 	 * ledger. */
 	int orphaned_by_tenant[GPD_LEDGER_TENANTS];
@@ -109,6 +116,17 @@ static inline bool
 gpd_worker_process_is_dedicated(const struct gpd_worker_process *process)
 {
 	return process->client_address != NULL;
+}
+
+/* Returns whether the worker was started for, or assigned to, sessions of this group: the index of
+ * a tenant that has no session may be reused for another tenant. */
+static inline bool
+gpd_worker_process_serves(const struct gpd_worker_process *process, const struct gpd_ledger *ledger,
+			  uint32_t group)
+{
+	return !gpd_worker_process_is_dedicated(process) && !process->spare &&
+	       process->group == group &&
+	       (group == 0 || strcmp(process->tenant, ledger->tenants[group - 1].name) == 0);
 }
 
 /* Sets the state and state_ms. Returns true; or false, without changing anything, if the worker is

@@ -312,7 +312,7 @@ UNIT_TEST(wishes_are_read)
 	assert_int_equal(wish.memory[0], 1ul << 30);
 	assert_int_equal(wish.memory[1], 0);
 	assert_int_equal(wish.memory[2], 512ul << 20);
-	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
+	assert_int_equal(wish.isolation, GPC_ISOLATION_SESSION);
 	assert_string_equal(wish.tenant, "alice");
 	assert_int_equal(gpc_config_timeout_ms(), 86400000);
 	/* All that are not named. */
@@ -366,7 +366,7 @@ UNIT_TEST(a_wish_that_makes_no_sense_is_named)
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=*: \"*\" does not begin with DEVICE=SIZE, as "
 		  "0=16G does" },
 		{ "GPUPOOL_ISOLATION", "strict",
-		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
+		  "GPUPOOL_ISOLATION=strict: is not one of shared, tenant, session" },
 	};
 	struct gpc_session_options wish;
 	char error[256];

@@ -96,13 +96,13 @@ UNIT_TEST(keys_of_the_daemon_are_read)
 	assert_int_equal(gpd_config_get_code_memory(config, 2, 8000, 3), 8000);
 	assert_int_equal(gpd_config_get_pinned_memory(config, 0, 8000, 2), 800);
 	assert_int_equal(gpd_config_get_pinned_memory(config, 1, 8000, 2), 2400);
-	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_SESSION);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
 	assert_string_equal(config->admin_socket, "/run/gpupool/admin");
-	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_SESSION);
 	assert_int_equal(config->tenants[1].isolation, GPD_CONFIG_ISOLATION_SHARED);
-	assert_int_equal(config->tenants[2].isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(config->tenants[2].isolation, GPD_CONFIG_ISOLATION_SESSION);
 	gpd_config_free(config);
 
 	config = parsed("[daemon]\nmetrics = localhost:80\n");
@@ -232,7 +232,7 @@ UNIT_TEST(keys_of_a_tenant_are_read)
 	assert_int_equal(tenant->priority, 2);
 	assert_int_equal(tenant->bandwidth, 1536 * MIB);
 	assert_int_equal(tenant->sessions_max, 7);
-	assert_int_equal(tenant->isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(tenant->isolation, GPD_CONFIG_ISOLATION_SESSION);
 	assert_int_equal(tenant->user_count, 2);
 	assert_string_equal(tenant->users[1], "bob");
 	assert_int_equal(tenant->certificate_count, 2);

@@ -11,8 +11,9 @@ UNIT_TEST(wrong_keys_of_the_daemon_are_refused)
 		  "gpupoold.conf:2: [daemon] sessions = 0: \"0\" is not a number from 1 to 4096" },
 		{ "[daemon]\nsessions = 4097\n", "gpupoold.conf:2: [daemon] sessions = 4097: "
 						 "\"4097\" is not a number from 1 to 4096" },
-		{ "[daemon]\nisolation = vm\n", "gpupoold.conf:2: [daemon] isolation = vm: \"vm\" "
-						"is not one of shared, process, shared-only" },
+		{ "[daemon]\nisolation = vm\n",
+		  "gpupoold.conf:2: [daemon] isolation = vm: \"vm\" "
+		  "is not one of shared, tenant, session, shared-only" },
 		{ "[daemon]\nmetrics = 0\n",
 		  "gpupoold.conf:2: [daemon] metrics = 0: \"0\" is not an address to listen on "
 		  "(9400, 127.0.0.1:9400, [::1]:9400 or off)" },
@@ -34,7 +35,8 @@ UNIT_TEST(wrong_keys_of_the_daemon_are_refused)
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: unknown key (sessions, "
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
-		  "sessions-per-address, idle-timeout, on-hang, timeout, software-device, "
+		  "sessions-per-address, worker-idle-timeout, idle-timeout, on-hang, timeout, "
+		  "software-device, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl, usage)" },
 		{ "[daemon]\nsessions-per-address = 0\n",
@@ -177,7 +179,7 @@ static const struct refusal tenant_terms[] = {
 	  "4096 nor unlimited" },
 	{ "[tenant a]\nisolation = Process\n",
 	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is not one of shared, "
-	  "process, shared-only" },
+	  "tenant, session, shared-only" },
 	{ "[tenant a]\ndevices = 0,32\n", "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is "
 					  "not a device from 0 to 31 (a list is 0,1; or all)" },
 };

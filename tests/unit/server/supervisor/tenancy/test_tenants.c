@@ -130,11 +130,13 @@ UNIT_TEST(a_class_may_be_asked_for_where_it_is_not_forbidden)
 	} cases[] = {
 		{ "open", GPUPOOL__ISOLATION__ANY, 0, false },
 		{ "open", GPUPOOL__ISOLATION__SHARED, 0, false },
+		{ "open", GPUPOOL__ISOLATION__TENANT, 0, false },
 		{ "open", GPUPOOL__ISOLATION__PROCESS, 0, true },
 		{ "apart", GPUPOOL__ISOLATION__ANY, 0, true },
 		{ "apart", GPUPOOL__ISOLATION__SHARED, 0, true },
 		{ "together", GPUPOOL__ISOLATION__ANY, 0, false },
 		{ "together", GPUPOOL__ISOLATION__SHARED, 0, false },
+		{ "together", GPUPOOL__ISOLATION__TENANT, GP_E_INVALID, false },
 		{ "together", GPUPOOL__ISOLATION__PROCESS, GP_E_INVALID, false },
 	};
 	char error[GPD_CONFIG_ERROR_MAX] = "";
@@ -150,7 +152,7 @@ UNIT_TEST(a_class_may_be_asked_for_where_it_is_not_forbidden)
 				 cases[i].result);
 		assert_int_equal(dedicated, cases[i].dedicated);
 	}
-	assert_string_equal(error, "tenant together may not have sessions with isolation = process "
+	assert_string_equal(error, "tenant together may not have sessions with isolation = session "
 				   "(isolation = shared-only)");
 	gpd_quota_fini(&quota);
 }

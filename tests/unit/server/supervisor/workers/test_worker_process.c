@@ -10,7 +10,7 @@
 static const char *const follows[GPD_WORKER_STATES] = {
 	[GPD_WORKER_STARTING] = ".+..+.++++",  [GPD_WORKER_SERVING] = "..+..+..++",
 	[GPD_WORKER_BUSY] = ".+.+.+..++",      [GPD_WORKER_WEDGED] = ".+...+..++",
-	[GPD_WORKER_SPARE] = ".....++.++",     [GPD_WORKER_RETIRED] = "........++",
+	[GPD_WORKER_SPARE] = ".+...++.++",     [GPD_WORKER_RETIRED] = "........++",
 	[GPD_WORKER_DEDICATED] = ".......+++", [GPD_WORKER_ABANDONED] = "........++",
 	[GPD_WORKER_LOST] = ".........+",      [GPD_WORKER_ENDING] = "..........",
 };

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of class tenant: those of one tenant share a worker, which is started on demand; others have none of it."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, as_tenant, base_environment, case, main, require, software_env,
+                     wait_until)
+from wire import Closed, Conn, Listener, field, fields_of, hello, message, preamble, recv_refusal, recv_reply, varint
+
+SOON = 30 if SANITIZED else 2
+TENANTS = "[daemon]\nisolation = tenant\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
+# So that a worker can be seen before it is ready.
+SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
+
+
+class Workers(Configured):
+    """A daemon with an admin socket, which lists its workers. reserve: ready-workers of its configuration."""
+
+    reserve = 0
+
+    def __init__(self, text, *args, **more):
+        self.admin_folder = tempfile.TemporaryDirectory(prefix="gpupool-admin-")
+        self.socket = f"{self.admin_folder.name}/admin.sock"
+        super().__init__(text, "--admin-socket", self.socket, *args, **more)
+
+    def rows(self):
+        return json.loads(subprocess.run([os.environ["GP_CTL"], "-s", self.socket, "worker", "list", "--format=json"],
+                                         capture_output=True, text=True, check=True, env=base_environment()).stdout)
+
+    def list(self):
+        """[(class, tenant, sessions)] in order, without those that end."""
+        return sorted((row["class"], row["tenant"], row["sessions"]) for row in self.rows()
+                      if row["state"] in ("starting", "serving"))
+
+    def ready(self):
+        return sum(row["class"] == "reserve" and row["state"] == "serving" for row in self.rows())
+
+    def settle(self, seconds=PATIENCE):
+        """The workers of tenants end at once."""
+        self.reload(f"[daemon]\nworker-idle-timeout = 0\nready-workers = {self.reserve}\n")
+        super().settle(seconds)
+
+    def discard(self):
+        super().discard()
+        self.admin_folder.cleanup()
+
+
+def stay(daemon, tenant, **more):
+    program = daemon.start("memhog", "16", stdin=True, env=as_tenant(tenant, **more))
+    program.wait_for_output("free after")
+    return program
+
+
+def request(daemon, tenant, isolation):
+    conn = Conn(daemon.port, PATIENCE)
+    conn.send(preamble() + message(hello(more=field(14, tenant) + field(13, field(4, isolation)))))
+    return conn
+
+
+@case("sessions of a tenant share its worker, and another tenant has another")
+def _():
+    with Workers(TENANTS.format(idle=60)) as daemon:
+        require(daemon.list() == [("shared", "", 0)], str(daemon.list()))
+        programs = [stay(daemon, "alice"), stay(daemon, "alice"), stay(daemon, "bob")]
+        require(daemon.list() == [("shared", "", 0), ("tenant", "alice", 2), ("tenant", "bob", 1)], str(daemon.list()))
+        for program in programs:
+            program.finish().expect()
+        # The worker stays for the next session.
+        wait_until("all sessions have ended", lambda: not daemon.open_sessions(), PATIENCE)
+        before = daemon.workers()
+        daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
+        require(daemon.workers() == before, "another worker was started")
+
+
+@case("a kernel's fault ends the sessions of its tenant, and no other")
+def _():
+    with Workers(TENANTS.format(idle=60)) as daemon:
+        bystanders = {tenant: daemon.start("sleeper", "-ms=4000", env=as_tenant(tenant)) for tenant in ("alice", "bob", "default")}
+        for program in bystanders.values():
+            program.wait_for_output("running")
+        daemon.run("assertion", env=as_tenant("bob"))
+        require(bystanders["bob"].finish().status != 0, "a session of the same context goes on")
+        daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n", err="")
+        bystanders["alice"].finish().expect(out="running\nsleeper: ok\n", err="")
+        bystanders["default"].finish().expect(out="running\nsleeper: ok\n", err="")
+
+
+@case("a tenant's worker ends when it has had no session for the configured time")
+def _():
+    with Workers(TENANTS.format(idle=1)) as daemon:
+        program = stay(daemon, "alice")
+        daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n", err="")
+        wait_until("bob's worker is gone", lambda: daemon.list() == [("shared", "", 0), ("tenant", "alice", 1)], SOON)
+        program.finish().expect()
+        wait_until("the shared worker is left", lambda: daemon.list() == [("shared", "", 0)], SOON)
+        daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
+        require("error:" not in daemon.log(), "the end of a worker that is not needed is logged as an error")
+
+
+@case("a tenant gets a worker of the reserve, and another takes its place")
+def _():
+    with Workers("[daemon]\nisolation = tenant\nready-workers = 1\n[tenant alice]\n") as daemon:
+        daemon.reserve = 1
+        wait_until("one is in reserve", lambda: daemon.ready() == 1, PATIENCE)
+        daemon.take_idle()
+        known = set(daemon.workers())
+        program = stay(daemon, "alice")
+        wait_until("another is in reserve", lambda: daemon.ready() == 1 and len(daemon.workers()) == 3, PATIENCE)
+        require(known < set(daemon.workers()), "the worker of the reserve was not used")
+        require(daemon.list() == [("reserve", "", 0), ("shared", "", 0), ("tenant", "alice", 1)], str(daemon.list()))
+        program.finish().expect()
+
+
+@case("clients that arrive while their tenant's worker starts all get it")
+def _():
+    with Workers(TENANTS.format(idle=60), env=SLOW) as daemon:
+        programs = [daemon.start("vectoradd", env=as_tenant("alice")) for _ in range(4)]
+        for program in programs:
+            program.finish().expect(out="vectoradd: ok\n", err="")
+        require(len(daemon.workers()) == 2, f"{len(daemon.workers())} workers")
+
+
+@case("a tenant's worker that is killed while it starts is replaced, and its clients notice nothing")
+def _():
+    with Workers(TENANTS.format(idle=60), env=SLOW) as daemon:
+        shared = daemon.workers()
+        program = daemon.start("vectoradd", env=as_tenant("alice"))
+        pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in shared], SOON)
+        os.kill(pid, signal.SIGKILL)
+        program.finish().expect(out="vectoradd: ok\n")
+        require(pid not in daemon.workers(), "it was not killed")
+
+
+@case("a client can request a stricter class, and no looser one")
+def _():
+    with Workers("[tenant alice]\n[tenant apart]\nisolation = tenant\n") as daemon:
+        programs = [stay(daemon, "alice"), stay(daemon, "alice", GPUPOOL_ISOLATION="tenant"),
+                    stay(daemon, "apart", GPUPOOL_ISOLATION="shared"), stay(daemon, "apart", GPUPOOL_ISOLATION="session")]
+        require(daemon.list() == [("session", "apart", 1), ("shared", "", 1), ("tenant", "alice", 1), ("tenant", "apart", 1)],
+                str(daemon.list()))
+        for program in programs:
+            program.finish().expect()
+
+
+@case("a quota of multiprocessors needs one context: its tenant shares a worker, the log reports it, and no client escapes")
+def _():
+    text = "[daemon]\nisolation = tenant\n[tenant alice]\nsm = 50%\n[tenant bob]\nsm = 50%\nisolation = tenant\n"
+    with Workers(text) as daemon:
+        daemon.wait_for_log("info: tenant alice: runs as isolation = shared, because of the key sm")
+        daemon.wait_for_log(r"warning: .*\[tenant bob\]: isolation = tenant: its kernels run on the multiprocessors of sm")
+        programs = [stay(daemon, "alice"), stay(daemon, "bob")]
+        require(daemon.list() == [("shared", "", 1), ("tenant", "bob", 1)], str(daemon.list()))
+        for isolation, number in (("tenant", 3), ("session", 2)):
+            why = f"tenant alice may not have sessions with isolation = {isolation} (they would escape its quota, the key sm)"
+            result = daemon.run("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION=isolation))
+            require(result.status != 0 and why in result.err, str(result))
+            require(recv_refusal(request(daemon, "alice", number)) == why, "another reason")
+        for program in programs:
+            program.finish().expect()
+
+
+@case("a device with a policy or with virtual devices keeps its tenants in one worker")
+def _():
+    for key in ("policy = equal", "virtual-number = 2"):
+        with Workers(f"[daemon]\nisolation = tenant\n[device *]\n{key}\n[tenant alice]\n") as daemon:
+            daemon.wait_for_log(f"info: tenant alice: runs as isolation = shared, because of the key {key.split()[0]}")
+            program = stay(daemon, "alice")
+            require(daemon.list() == [("shared", "", 1)], str(daemon.list()))
+            program.finish().expect()
+
+
+@case("after a reload sessions go on where they are, and new ones have the new class")
+def _():
+    with Workers("[tenant alice]\n") as daemon:
+        old = stay(daemon, "alice")
+        daemon.reload("[tenant alice]\nisolation = tenant\n")
+        new = stay(daemon, "alice")
+        require(daemon.list() == [("shared", "", 1), ("tenant", "alice", 1)], str(daemon.list()))
+        daemon.reload("[daemon]\nworker-idle-timeout = 1\n[tenant alice]\n")
+        last = stay(daemon, "alice")
+        require(daemon.list() == [("shared", "", 2), ("tenant", "alice", 1)], str(daemon.list()))
+        for program in (old, new, last):
+            program.finish().expect()
+        wait_until("the tenant's worker is gone", lambda: daemon.list() == [("shared", "", 0)], SOON)
+
+
+@case("a class that the daemon does not know is refused, not ignored")
+def _():
+    with Workers("[tenant alice]\n", "--insecure") as daemon:
+        require(recv_refusal(request(daemon, "alice", 9)) ==
+                "this daemon does not know the isolation that the client requests (number 9): update it", "another reason")
+        conn = request(daemon, "alice", 3)
+        require(recv_reply(conn)[0] == 2, "no welcome")
+        conn.close()
+
+
+class OldDaemon(Listener):
+    """Relays control connections; the Welcome that passes lacks the feature of tenants' workers, as an older daemon's."""
+
+    def __init__(self, port):
+        self.port = port
+        super().__init__()
+
+    def begin(self, near_socket):
+        near, far = Conn.__new__(Conn), Conn(self.port, PATIENCE)
+        near.socket = near_socket
+        self.sockets.append(far.socket)
+        try:
+            far.send(near.take(64))
+        except Closed:
+            # A connection that the client has made ahead and does not need.
+            return
+        near.send(far.take(64))
+        far.send(message(near.take_message()[0]))
+        (kind, (welcome,)), = fields_of(far.take_message()[0]).items()
+        features, = fields_of(welcome)[6]
+        without = welcome.replace(b"\x30" + varint(features), b"\x30" + varint(features & ~(1 << 5)))
+        require(without != welcome, "the daemon has no such feature")
+        near.send(message(field(kind, without)))
+
+
+@case("an older daemon that ignores the class tenant is not used")
+def _():
+    with Workers("[tenant alice]\n") as daemon, OldDaemon(daemon.port) as old:
+        result = daemon.run("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION="tenant", REMOTE_GPU=old.address))
+        require(result.status != 0 and "does not know GPUPOOL_ISOLATION=tenant: update it, or use session" in result.err,
+                str(result))
+
+
+if __name__ == "__main__":
+    sys.exit(main(at_once=4 if SOFTWARE else 1))
