@@ -5,11 +5,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define READABLE (POLLIN | POLLRDNORM | POLLRDHUP)
+#define READABLE (POLLIN | POLLRDNORM)
 #define WRITABLE (POLLOUT | POLLWRNORM)
 
 /* Descriptor sets of the C library end at descriptor 1023; sets of the system call do not. */
@@ -27,6 +28,17 @@ set_has(const unsigned long *set, int fd)
 	return set[(size_t)fd / WORD_BITS] & 1UL << (size_t)fd % WORD_BITS;
 }
 
+/* Returns whether the peer has closed the readable socket, or it has failed, and no byte is left to
+ * read. */
+static bool
+socket_has_ended(int fd)
+{
+	char byte;
+	ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /* select() has no limit on the number of descriptors. */
 static int
 fds_select(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *sets, size_t words,
@@ -40,7 +52,7 @@ fds_select(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *
 	for (nfds_t i = 0; i < count; i++) {
 		if (pollers[i].fd < 0)
 			continue;
-		if (pollers[i].events & READABLE)
+		if (pollers[i].events & (READABLE | POLLRDHUP))
 			set_add(readable, pollers[i].fd);
 		if (pollers[i].events & WRITABLE)
 			set_add(writable, pollers[i].fd);
@@ -55,6 +67,9 @@ fds_select(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *
 			continue;
 		if (set_has(readable, pollers[i].fd))
 			pollers[i].revents |= pollers[i].events & READABLE;
+		if (pollers[i].events & POLLRDHUP && set_has(readable, pollers[i].fd) &&
+		    socket_has_ended(pollers[i].fd))
+			pollers[i].revents |= POLLRDHUP;
 		if (set_has(writable, pollers[i].fd))
 			pollers[i].revents |= pollers[i].events & WRITABLE;
 		if (set_has(failed, pollers[i].fd))

@@ -18,10 +18,11 @@
 /* Waits at most timeout_ms milliseconds (negative: no limit) until a descriptor is ready. Returns
  * the number of entries whose revents is not 0, 0 after the timeout, or -1 with errno set. Entries
  * with a negative fd are ignored.
- * When pselect6() is used, revents contains requested events only, and cannot distinguish them: a
- * readable, closed or failed descriptor gets all requested events of POLLIN, POLLRDNORM and
- * POLLRDHUP; a writable one gets all of POLLOUT and POLLWRNORM. POLLHUP, POLLERR and POLLNVAL are
- * never set. */
+ * When pselect6() is used, revents contains requested events only: a readable, closed or failed
+ * descriptor gets all requested ones of POLLIN and POLLRDNORM; a writable one gets all of POLLOUT
+ * and POLLWRNORM. A socket gets POLLRDHUP when it is closed or failed and no byte is left to read;
+ * if only POLLRDHUP is requested and bytes are left, the result may be 0 before the timeout.
+ * POLLHUP, POLLERR and POLLNVAL are never set. */
 GP_MUST_CHECK int gp_fd_poll(struct pollfd *pollers, nfds_t count, int timeout_ms);
 
 #endif /* GP_FD_POLL_H */

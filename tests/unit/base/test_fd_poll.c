@@ -72,6 +72,46 @@ UNIT_TEST(test_limited_high)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* A byte to read is not the end. */
+static void
+check_end(bool limited)
+{
+	struct rlimit before, none;
+	struct pollfd poller = { .events = POLLRDHUP };
+	char byte;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	poller.fd = ends[0];
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	if (limited)
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(gp_fd_poll(&poller, 1, 0), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(gp_fd_poll(&poller, 1, 0), 0);
+	poller.events = POLLIN | POLLRDHUP;
+	assert_int_equal(gp_fd_poll(&poller, 1, -1), 1);
+	assert_int_equal(poller.revents, POLLIN);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+	assert_int_equal(gp_fd_poll(&poller, 1, -1), 1);
+	assert_int_equal(poller.revents, POLLIN | POLLRDHUP);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(close(ends[0]), 0);
+	assert_int_equal(close(ends[1]), 0);
+}
+
+UNIT_TEST(an_end_is_reported_when_no_byte_is_left)
+{
+	check_end(false);
+}
+
+UNIT_TEST(an_end_is_reported_to_a_limited_process_when_no_byte_is_left)
+{
+	check_end(true);
+}
+
 UNIT_TEST(test_closed)
 {
 	struct rlimit before, none;
