@@ -428,7 +428,9 @@ choose_worker(struct gpd_worker_pool *c, uint32_t group)
 	other = find_serving(c, group);
 	if (other)
 		c->admission->selected[group] = other;
-	else if (!selected && c->groups[group].start_ms <= gp_now_ms())
+	else if (!selected && c->groups[group].start_ms <= gp_now_ms() &&
+		 (group == GPD_GROUP_SHARED || find_spare(c, GPD_WORKER_SPARE) ||
+		  gpd_admission_may_start(c->admission)))
 		start_worker(c, group);
 	selected = c->admission->selected[group];
 	return selected && selected->state == GPD_WORKER_SERVING;

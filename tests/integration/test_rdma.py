@@ -97,7 +97,7 @@ while [ "$(grep -c 'session.*closed:' /tmp/daemon.log)" -lt "$1" ] && [ $((i += 
 grep 'session.*closed:' /tmp/daemon.log
 """
 VISIT = """
-for i in $(seq 100); do "$1" >/tmp/first 2>&1 && break; sleep 0.2; done
+for i in $(seq 600); do "$1" >/tmp/first 2>&1 && break; sleep 0.2; done
 cat /tmp/first
 "$2"
 "$3" -endless

@@ -124,6 +124,20 @@ def _():
         require(len(daemon.workers()) == 2, f"{len(daemon.workers())} workers")
 
 
+@case("few workers of tenants start at a time, and all do")
+def _():
+    names = [f"tenant{i}" for i in range(7)]
+    with Workers("[daemon]\nisolation = tenant\n" + "".join(f"[tenant {name}]\n" for name in names), env=SLOW) as daemon:
+        programs = [daemon.start("vectoradd", env=as_tenant(name)) for name in names]
+        most = 0
+        while any(program.process.poll() is None for program in programs):
+            most = max(most, sum(row["state"] == "starting" for row in daemon.rows()))
+        require(1 <= most <= 4, f"{most} at a time")
+        for program in programs:
+            program.finish().expect(out="vectoradd: ok\n", err="")
+        require(len(daemon.workers()) == 1 + len(names), f"{len(daemon.workers())} workers")
+
+
 @case("a tenant's worker that is killed while it starts is replaced, and its clients notice nothing")
 def _():
     with Workers(TENANTS.format(idle=60), env=SLOW) as daemon:

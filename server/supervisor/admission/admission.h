@@ -31,6 +31,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of workers of sessions and tenants that start at the same time: they occupy the
+ * driver and the CPUs, at the cost of running sessions. */
+#define GPD_STARTING_MAX 4
+
 /* State of the admission. */
 struct gpd_admission {
 	struct gpd_connection *connection_list; /* connections with a receiver thread */
@@ -105,6 +109,8 @@ struct gpd_worker_process *gpd_admission_get_worker(const struct gpd_admission *
 /* Tries to open the sessions of queued connections, and starts dedicated workers for those that
  * have a slot. Called after a worker has exited or is ready, or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);
+/* Returns whether fewer than GPD_STARTING_MAX workers of sessions and tenants are starting. */
+bool gpd_admission_may_start(const struct gpd_admission *admission);
 /* Handles a dedicated worker that is ready: requests it to open its session and to exit afterwards.
  * Returns false if its client has disconnected; the caller then retires the worker. */
 bool gpd_admission_dedicated_ready(struct gpd_admission *admission,

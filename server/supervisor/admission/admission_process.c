@@ -8,20 +8,19 @@
 
 #include <signal.h>
 
-/* Starting workers occupy the driver and the CPUs, at the cost of running sessions. */
-#define STARTING_MAX 4
 /* How long a client waits for a slot of a process that is exiting, which takes a while. */
 #define FULL_ENDING_MS 10000
 
-/* Includes those that fail before they are ready. */
-static int
-count_starting(const struct gpd_admission *admission)
+bool
+gpd_admission_may_start(const struct gpd_admission *admission)
 {
 	int count = 0;
 
+	/* Includes those that fail before they are ready. */
 	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
-		count += gpd_worker_process_is_dedicated(c) && !c->facts;
-	return count;
+		count += !c->facts &&
+			 (gpd_worker_process_is_dedicated(c) || c->group != GPD_GROUP_SHARED);
+	return count < GPD_STARTING_MAX;
 }
 
 /* Returns whether the worker's client has disconnected. */
@@ -125,8 +124,7 @@ gpd_admission_start_workers(struct gpd_admission *admission)
 {
 	struct gpd_connection *connection;
 
-	while ((connection = find_next_to_start(admission)) &&
-	       count_starting(admission) < STARTING_MAX)
+	while ((connection = find_next_to_start(admission)) && gpd_admission_may_start(admission))
 		worker_start(admission, connection);
 }
 
