@@ -12,7 +12,7 @@ from network import Network
 from pool import Pool
 
 # The sanitizers make each of them slower.
-ROUNDS = os.environ.get("GP_STRESS_ROUNDS", {"thread": "20", "none": "100"}.get(SANITIZER, "40"))
+ROUNDS = os.environ.get("GP_STRESS_ROUNDS", {"thread": "20", "none": "100"}.get(SANITIZER, "25"))
 SECONDS = int(os.environ.get("GP_STRESS_SECONDS", 2 * PATIENCE))
 
 

@@ -9,7 +9,7 @@ from harness import SANITIZER, PATIENCE, Certificates, Encrypted, Program, case,
 from pool import Pool
 
 # The sanitizers make each of them slower, the thread sanitizer by far. A release runs 10,000 without one.
-ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", {"none": "300", "thread": "30"}.get(SANITIZER, "100"))
+ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", {"none": "300", "thread": "30"}.get(SANITIZER, "60"))
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
 SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "wait-value", "event", "store-buffering",
           "host-function", "callback", "free", "stream-order", "copied-flag", "ipc")
