@@ -39,8 +39,7 @@ static const struct entry {
 	{ "worker replace", "PID [--terminate]", "replace the worker that gets new sessions",
 	  "Another worker starts. The sessions of the replaced one continue, and it exits\n"
 	  "after the last of them. --terminate ends them, and returns when their work on\n"
-	  "the GPU has ended. Workers in reserve are replaced together with the worker of\n"
-	  "new sessions." },
+	  "the GPU has ended. Workers in reserve are replaced as well." },
 	{ "drain", "[--wait | --undo]", "admit no new sessions; wait for the last one",
 	  "--wait prints the sessions that are left, --undo admits sessions again." },
 	{ "reload", "", "read the configuration file again", NULL },

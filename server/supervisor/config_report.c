@@ -45,13 +45,15 @@ gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloa
 	gpd_lint_config(&lint);
 	gpd_lint_tokens(&lint, &admission->authentication.store.tokens);
 	for (int i = 0; i < tenants->config->tenant_count; i++) {
+		const struct gpd_config_tenant *tenant = &tenants->config->tenants[i];
 		const char *key = gpd_tenants_sharing_key(tenants, i);
 
-		if (key)
+		if (key && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
+			    tenant->isolation == GPD_CONFIG_ISOLATION_SESSION))
 			gpd_reload_report_add(reloaded, GPD_LOG_INFO,
 					      "tenant %s: runs as isolation = shared, because of "
 					      "the key %s",
-					      tenants->config->tenants[i].name, key);
+					      tenant->name, key);
 	}
 	for (int d = 0; d < tenants->device_count; d++) {
 		const struct gpd_tenants_device *device = &tenants->devices[d];

@@ -148,23 +148,24 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	     const struct gpd_channel_message *message)
 {
 	bool own = gpd_worker_process_is_dedicated(process);
-	bool is_quiet = own || process->spare || process->group != GPD_GROUP_SHARED;
 
 	process->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
 	if (!process->facts || process->state != GPD_WORKER_STARTING)
 		return;
 	process->deadline_ms = INT64_MAX;
-	/* Workers of clients and tenants log at debug level: they must not cause more lines than
-	 * their sessions' log budgets allow. */
+	/* Those after the first log at debug level: a client can start any number of them, and must
+	 * not cause more lines than its log budget allows. */
 	for (size_t i = 0; i < process->facts->n_devices; i++)
-		gpd_log(is_quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
+		gpd_log(c->served ? GPD_LOG_DEBUG : GPD_LOG_INFO,
 			"worker %d: device %d is %s, %llu MiB", (int)process->pid,
 			process->facts->devices[i]->ordinal, process->facts->devices[i]->name,
 			(unsigned long long)(process->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, process->facts);
+	c->served = true;
 	if (process->spare) {
 		if (!gpd_worker_process_set_state(process, GPD_WORKER_SPARE))
 			worker_retire(c, process);
+		gpd_admission_retry_queued(c->admission);
 		return;
 	}
 	if (own) {
@@ -176,7 +177,6 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	if (!gpd_worker_process_set_state(process, GPD_WORKER_SERVING))
 		return;
 	gpd_admission_retry_queued(c->admission);
-	c->served = true;
 }
 
 static void
@@ -187,7 +187,7 @@ worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 
 	gpd_channel_text(message, text, sizeof(text));
 	worker_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
-	if (!c->served && !gpd_worker_process_is_dedicated(process)) {
+	if (!c->served) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		c->start_failed = true;
 		return;
@@ -353,16 +353,30 @@ find_serving(const struct gpd_worker_pool *c, uint32_t group)
 	return found;
 }
 
-/* A worker that gets no new sessions and has only orphaned work is not needed; that of a tenant is
- * kept for a while after its last session. */
+/* Returns whether a session that arrives now has to wait for the start of a worker if this one is
+ * gone. */
+static bool
+worker_is_last(const struct gpd_worker_pool *c, const struct gpd_worker_process *process)
+{
+	for (const struct gpd_worker_process *other = c->admission->workers; other;
+	     other = other->next) {
+		if (other != process && !other->channel_closed &&
+		    (other->state == GPD_WORKER_SERVING || other->state == GPD_WORKER_SPARE))
+			return false;
+	}
+	return true;
+}
+
+/* A worker that gets no new sessions and has only orphaned work is not needed; the selected one of
+ * a group is kept for a while after its last session, and for as long as it is the last one. */
 static bool
 worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *process, int64_t now)
 {
+	const struct gpd_config *config = c->quota->tenants.config;
 	bool selected = process == c->admission->selected[process->group];
 	int sessions = 0;
 
-	if ((selected && process->group == GPD_GROUP_SHARED) ||
-	    (process->state != GPD_WORKER_SERVING && process->state != GPD_WORKER_WEDGED))
+	if (process->state != GPD_WORKER_SERVING && process->state != GPD_WORKER_WEDGED)
 		return false;
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(c->quota->ledger, s, process->pid));)
@@ -373,9 +387,10 @@ worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *p
 		process->unused_ms = now;
 	if (sessions > process->orphaned)
 		return false;
-	return !selected || !gpd_worker_process_serves(process, c->quota->ledger, process->group) ||
-	       now - process->unused_ms >=
-		       1000 * (int64_t)c->quota->tenants.config->worker_idle_timeout;
+	if (!selected || !gpd_worker_process_serves(process, c->quota->ledger, process->group))
+		return true;
+	return now - process->unused_ms >= 1000 * (int64_t)config->worker_idle_timeout &&
+	       !worker_is_last(c, process);
 }
 
 static uint32_t
@@ -389,15 +404,32 @@ count_spare(const struct gpd_worker_pool *c)
 	return count;
 }
 
+/* Returns how many spare workers there are to be. Without a worker that can get sessions there is
+ * at least one, which the first session uses. */
+static uint32_t
+get_spare_target(const struct gpd_worker_pool *c)
+{
+	uint32_t ready_workers = gpd_tenants_get_ready_workers(&c->quota->tenants);
+
+	for (const struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (!process->spare && !gpd_worker_process_is_dedicated(process) &&
+		    process->state <= GPD_WORKER_BUSY)
+			return ready_workers;
+	}
+	return ready_workers ? ready_workers : 1;
+}
+
 /* Spare workers are started one at a time, after workers that sessions wait for. */
 static bool
 wants_spare(const struct gpd_worker_pool *c)
 {
-	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
-
-	return c->served && shared && shared->state != GPD_WORKER_STARTING &&
-	       !find_spare(c, GPD_WORKER_STARTING) &&
-	       count_spare(c) < c->quota->tenants.config->ready_workers;
+	for (const struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->state == GPD_WORKER_STARTING)
+			return false;
+	}
+	return count_spare(c) < get_spare_target(c);
 }
 
 static void
@@ -412,8 +444,7 @@ reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 		else
 			c->spare_ms = now + BACKOFF_MS;
 	}
-	while (count_spare(c) > c->quota->tenants.config->ready_workers &&
-	       (process = find_spare(c, GPD_WORKER_SPARE)))
+	while (count_spare(c) > get_spare_target(c) && (process = find_spare(c, GPD_WORKER_SPARE)))
 		worker_retire(c, process);
 }
 
@@ -429,8 +460,7 @@ choose_worker(struct gpd_worker_pool *c, uint32_t group)
 	if (other)
 		c->admission->selected[group] = other;
 	else if (!selected && c->groups[group].start_ms <= gp_now_ms() &&
-		 (group == GPD_GROUP_SHARED || find_spare(c, GPD_WORKER_SPARE) ||
-		  gpd_admission_may_start(c->admission)))
+		 (find_spare(c, GPD_WORKER_SPARE) || gpd_admission_may_start(c->admission)))
 		start_worker(c, group);
 	selected = c->admission->selected[group];
 	return selected && selected->state == GPD_WORKER_SERVING;
@@ -446,16 +476,16 @@ select_worker(void *arg, uint32_t group)
 		(void)choose_worker(c, group);
 }
 
-/* Selects workers for queued clients of the groups that have one on demand: one may have failed
- * since the client was queued. Returns whether a queued client has a worker now. */
+/* Selects workers for queued clients: one may have failed since the client was queued. Returns
+ * whether a queued client has a worker now. */
 static bool
-choose_tenant_workers(struct gpd_worker_pool *c)
+choose_for_queued(struct gpd_worker_pool *c)
 {
 	bool chosen = false;
 
 	for (const struct gpd_connection *p = c->admission->connection_list; p; p = p->next) {
 		if (p->state == GPD_CONNECTION_QUEUED && !p->full_reason[0] &&
-		    !p->assignment.dedicated && p->assignment.group != GPD_GROUP_SHARED)
+		    !p->assignment.dedicated)
 			chosen = choose_worker(c, p->assignment.group) || chosen;
 	}
 	return chosen;
@@ -465,19 +495,12 @@ choose_tenant_workers(struct gpd_worker_pool *c)
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
-	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
-	bool retry;
-
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
 			worker_wedged(c, process);
 	}
-	retry = choose_worker(c, GPD_GROUP_SHARED) &&
-		shared != c->admission->selected[GPD_GROUP_SHARED];
-	if (c->served)
-		retry = choose_tenant_workers(c) || retry;
-	if (retry)
+	if (c->served && choose_for_queued(c))
 		gpd_admission_retry_queued(c->admission);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
@@ -698,19 +721,17 @@ worker_is_shared(const struct gpd_worker_process *process)
 bool
 gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
-	const struct gpd_worker_process *shared = c->admission->selected[GPD_GROUP_SHARED];
-	bool all = shared && shared->pid == worker, found = false;
+	bool found = false;
 
-	/* A change that requires a new worker (such as another driver) is missing in all existing
-	 * ones. */
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		bool chosen = process->pid == worker;
 
 		found = found || (chosen && process->state >= GPD_WORKER_SERVING &&
 				  process->state <= GPD_WORKER_DEDICATED);
-		if ((worker_is_shared(process) || process->state == GPD_WORKER_SPARE) &&
-		    (chosen || all))
+		/* What requires a new worker (such as another driver) is missing in those of the
+		 * reserve, too. */
+		if ((worker_is_shared(process) && chosen) || process->state == GPD_WORKER_SPARE)
 			worker_retire(c, process);
 	}
 	return found;

@@ -4,19 +4,20 @@
  * exits.
  *
  * New sessions of a worker group (tenants.h) are opened in one worker, admission->selected[group],
- * which is called the selected one. That of GPD_GROUP_SHARED always exists; that of a tenant is
- * started, or taken from the reserve, when a client waits for it, and retired when it has had no
- * session for the configured time. States such as BUSY are those of worker_process.h. While
- * orphaned work (orphaned_work.h) runs in it, the worker is BUSY, and new sessions of its group go
- * to another worker of the group that is SERVING; if there is none, they wait. A worker that is
- * BUSY for 2 s becomes WEDGED; if no other worker is SERVING, another one is started. When its
- * orphaned work has ended, a worker is SERVING again: it is selected if the current one becomes
- * BUSY, and retired when it has no session. If the selected worker exits or loses its contexts,
- * another one is started.
+ * which is called the selected one. It is started, or taken from the reserve, when a client waits
+ * for it, and retired when it has had no session for the configured time, unless it is the last
+ * one. States such as BUSY are those of worker_process.h. While orphaned work (orphaned_work.h)
+ * runs in it, the worker is BUSY, and new sessions of its group go to another worker of the group
+ * that is SERVING; if there is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no
+ * other worker is SERVING, another one is started. When its orphaned work has ended, a worker is
+ * SERVING again: it is selected if the current one becomes BUSY, and retired when it has no
+ * session.
  *
  * A session of class "session" gets a dedicated worker, which the admission requests: a spare one
- * that is ready, else a spare one that is starting, else a new one. The configured number of
- * spare workers is kept in reserve.
+ * that is ready, else a spare one that is starting, else a new one.
+ *
+ * Spare workers are kept in reserve: the configured number, and at least one while no shared worker
+ * serves, so that the first session does not wait for a start.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.
@@ -49,7 +50,7 @@ struct gpd_worker_pool {
 	} groups[GPD_GROUPS];
 	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */
-	bool served;        /* a shared worker has been ready at least once */
+	bool served;        /* a worker has been ready at least once */
 	/* The first worker failed to start: the supervisor must exit. The reason has been printed
 	 * to standard error. */
 	bool start_failed;
@@ -79,10 +80,9 @@ void gpd_worker_pool_check(struct gpd_worker_pool *pool, int64_t now_ms);
 
 /* Requests all workers to exit, without waiting for them; no more workers are started. */
 void gpd_worker_pool_stop(struct gpd_worker_pool *pool);
-/* Retires the worker with this process ID: it gets no new sessions, and exits after its last one.
- * Does not wait. If it was the worker for new sessions, all other shared and spare workers are
- * retired as well. A dedicated worker exits after its session anyway. Returns false if there is no
- * such worker, or it is STARTING, ABANDONED, LOST or ENDING. */
+/* Retires the worker with this process ID, and all spare ones: they get no new sessions, and exit
+ * after their last one. Does not wait. A dedicated worker exits after its session anyway. Returns
+ * false if there is no such worker, or it is STARTING, ABANDONED, LOST or ENDING. */
 bool gpd_worker_pool_retire(struct gpd_worker_pool *pool, pid_t worker);
 
 #endif /* GPD_WORKER_POOL_H */

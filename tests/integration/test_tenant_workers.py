@@ -12,7 +12,8 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, as_tenant, base_
 from wire import Closed, Conn, Listener, field, fields_of, hello, message, preamble, recv_refusal, recv_reply, varint
 
 SOON = 30 if SANITIZED else 2
-TENANTS = "[daemon]\nisolation = tenant\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
+TENANTS = "[daemon]\nready-workers = 0\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
+SHARED = "[daemon]\nready-workers = 0\nisolation = shared\n"
 # So that a worker can be seen before it is ready.
 SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
 
@@ -40,7 +41,7 @@ class Workers(Configured):
         return sum(row["class"] == "reserve" and row["state"] == "serving" for row in self.rows())
 
     def settle(self, seconds=PATIENCE):
-        """The workers of tenants end at once."""
+        """Workers without a session end at once."""
         self.reload(f"[daemon]\nworker-idle-timeout = 0\nready-workers = {self.reserve}\n")
         super().settle(seconds)
 
@@ -64,9 +65,9 @@ def request(daemon, tenant, isolation):
 @case("sessions of a tenant share its worker, and another tenant has another")
 def _():
     with Workers(TENANTS.format(idle=60)) as daemon:
-        require(daemon.list() == [("shared", "", 0)], str(daemon.list()))
+        require(daemon.list() == [("reserve", "", 0)], str(daemon.list()))
         programs = [stay(daemon, "alice"), stay(daemon, "alice"), stay(daemon, "bob")]
-        require(daemon.list() == [("shared", "", 0), ("tenant", "alice", 2), ("tenant", "bob", 1)], str(daemon.list()))
+        require(daemon.list() == [("tenant", "alice", 2), ("tenant", "bob", 1)], str(daemon.list()))
         for program in programs:
             program.finish().expect()
         # The worker stays for the next session.
@@ -89,45 +90,65 @@ def _():
         bystanders["default"].finish().expect(out="running\nsleeper: ok\n", err="")
 
 
-@case("a tenant's worker ends when it has had no session for the configured time")
+@case("a tenant's worker ends when it has had no session for the configured time, but not the last one")
 def _():
     with Workers(TENANTS.format(idle=1)) as daemon:
         program = stay(daemon, "alice")
         daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n", err="")
-        wait_until("bob's worker is gone", lambda: daemon.list() == [("shared", "", 0), ("tenant", "alice", 1)], SOON)
+        wait_until("bob's worker is gone", lambda: daemon.list() == [("tenant", "alice", 1)], SOON)
         program.finish().expect()
-        wait_until("the shared worker is left", lambda: daemon.list() == [("shared", "", 0)], SOON)
+        daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n", err="")
+        wait_until("one of both is left", lambda: len(daemon.list()) == 1, SOON)
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
         require("error:" not in daemon.log(), "the end of a worker that is not needed is logged as an error")
 
 
 @case("a tenant gets a worker of the reserve, and another takes its place")
 def _():
-    with Workers("[daemon]\nisolation = tenant\nready-workers = 1\n[tenant alice]\n") as daemon:
+    with Workers("[daemon]\nready-workers = 1\n[tenant alice]\n") as daemon:
         daemon.reserve = 1
         wait_until("one is in reserve", lambda: daemon.ready() == 1, PATIENCE)
         daemon.take_idle()
         known = set(daemon.workers())
         program = stay(daemon, "alice")
-        wait_until("another is in reserve", lambda: daemon.ready() == 1 and len(daemon.workers()) == 3, PATIENCE)
+        wait_until("another is in reserve", lambda: daemon.ready() == 1 and len(daemon.workers()) == 2, PATIENCE)
         require(known < set(daemon.workers()), "the worker of the reserve was not used")
-        require(daemon.list() == [("reserve", "", 0), ("shared", "", 0), ("tenant", "alice", 1)], str(daemon.list()))
+        require(daemon.list() == [("reserve", "", 0), ("tenant", "alice", 1)], str(daemon.list()))
+        program.finish().expect()
+
+
+@case("without tenants a daemon has one worker, with tenants one more in reserve")
+def _():
+    with Workers("") as daemon:
+        program = daemon.start("memhog", "16", stdin=True)
+        program.wait_for_output("free after")
+        require(daemon.list() == [("tenant", "default", 1)], str(daemon.list()))
+        program.finish().expect()
+    with Workers("[tenant alice]\n") as daemon:
+        program = stay(daemon, "alice")
+        wait_until("one is in reserve", lambda: daemon.list() == [("reserve", "", 0), ("tenant", "alice", 1)], PATIENCE)
+        program.finish().expect()
+    with Workers("[tenant alice]\nisolation = shared\n") as daemon:
+        program = stay(daemon, "alice")
+        require(daemon.list() == [("shared", "", 1)], str(daemon.list()))
         program.finish().expect()
 
 
 @case("clients that arrive while their tenant's worker starts all get it")
 def _():
     with Workers(TENANTS.format(idle=60), env=SLOW) as daemon:
+        first = stay(daemon, "bob")
         programs = [daemon.start("vectoradd", env=as_tenant("alice")) for _ in range(4)]
         for program in programs:
             program.finish().expect(out="vectoradd: ok\n", err="")
         require(len(daemon.workers()) == 2, f"{len(daemon.workers())} workers")
+        first.finish().expect()
 
 
 @case("few workers of tenants start at a time, and all do")
 def _():
     names = [f"tenant{i}" for i in range(7)]
-    with Workers("[daemon]\nisolation = tenant\n" + "".join(f"[tenant {name}]\n" for name in names), env=SLOW) as daemon:
+    with Workers("[daemon]\nready-workers = 0\n" + "".join(f"[tenant {name}]\n" for name in names), env=SLOW) as daemon:
         programs = [daemon.start("vectoradd", env=as_tenant(name)) for name in names]
         most = 0
         while any(program.process.poll() is None for program in programs):
@@ -135,23 +156,25 @@ def _():
         require(1 <= most <= 4, f"{most} at a time")
         for program in programs:
             program.finish().expect(out="vectoradd: ok\n", err="")
-        require(len(daemon.workers()) == 1 + len(names), f"{len(daemon.workers())} workers")
+        require(len(daemon.workers()) == len(names), f"{len(daemon.workers())} workers")
 
 
 @case("a tenant's worker that is killed while it starts is replaced, and its clients notice nothing")
 def _():
     with Workers(TENANTS.format(idle=60), env=SLOW) as daemon:
-        shared = daemon.workers()
+        first = stay(daemon, "bob")
+        known = daemon.workers()
         program = daemon.start("vectoradd", env=as_tenant("alice"))
-        pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in shared], SOON)
+        pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in known], SOON)
         os.kill(pid, signal.SIGKILL)
         program.finish().expect(out="vectoradd: ok\n")
         require(pid not in daemon.workers(), "it was not killed")
+        first.finish().expect()
 
 
 @case("a client can request a stricter class, and no looser one")
 def _():
-    with Workers("[tenant alice]\n[tenant apart]\nisolation = tenant\n") as daemon:
+    with Workers(SHARED + "[tenant alice]\n[tenant apart]\nisolation = tenant\n") as daemon:
         programs = [stay(daemon, "alice"), stay(daemon, "alice", GPUPOOL_ISOLATION="tenant"),
                     stay(daemon, "apart", GPUPOOL_ISOLATION="shared"), stay(daemon, "apart", GPUPOOL_ISOLATION="session")]
         require(daemon.list() == [("session", "apart", 1), ("shared", "", 1), ("tenant", "alice", 1), ("tenant", "apart", 1)],
@@ -162,7 +185,7 @@ def _():
 
 @case("a quota of multiprocessors needs one context: its tenant shares a worker, the log reports it, and no client escapes")
 def _():
-    text = "[daemon]\nisolation = tenant\n[tenant alice]\nsm = 50%\n[tenant bob]\nsm = 50%\nisolation = tenant\n"
+    text = "[daemon]\nready-workers = 0\n[tenant alice]\nsm = 50%\n[tenant bob]\nsm = 50%\nisolation = tenant\n"
     with Workers(text) as daemon:
         daemon.wait_for_log("info: tenant alice: runs as isolation = shared, because of the key sm")
         daemon.wait_for_log(r"warning: .*\[tenant bob\]: isolation = tenant: its kernels run on the multiprocessors of sm")
@@ -180,26 +203,37 @@ def _():
 @case("a device with a policy or with virtual devices keeps its tenants in one worker")
 def _():
     for key in ("policy = equal", "virtual-number = 2"):
-        with Workers(f"[daemon]\nisolation = tenant\n[device *]\n{key}\n[tenant alice]\n") as daemon:
+        with Workers(f"[device *]\n{key}\n[tenant alice]\n") as daemon:
             daemon.wait_for_log(f"info: tenant alice: runs as isolation = shared, because of the key {key.split()[0]}")
             program = stay(daemon, "alice")
             require(daemon.list() == [("shared", "", 1)], str(daemon.list()))
             program.finish().expect()
 
 
+@case("where the class is shared, a client cannot escape a quota of multiprocessors either")
+def _():
+    for text in (SHARED + "[tenant alice]\nsm = 50%\n", "[tenant alice]\nisolation = shared\nsm = 50%\n"):
+        with Workers(text) as daemon:
+            require("runs as" not in daemon.log(), "a class that is as configured is reported")
+            require(recv_refusal(request(daemon, "alice", 3)) ==
+                    "tenant alice may not have sessions with isolation = tenant (they would escape its quota, the key sm)",
+                    "another reason")
+
+
 @case("after a reload sessions go on where they are, and new ones have the new class")
 def _():
-    with Workers("[tenant alice]\n") as daemon:
+    with Workers(SHARED + "[tenant alice]\n") as daemon:
         old = stay(daemon, "alice")
-        daemon.reload("[tenant alice]\nisolation = tenant\n")
+        daemon.reload("[daemon]\nready-workers = 0\n[tenant alice]\n")
         new = stay(daemon, "alice")
         require(daemon.list() == [("shared", "", 1), ("tenant", "alice", 1)], str(daemon.list()))
-        daemon.reload("[daemon]\nworker-idle-timeout = 1\n[tenant alice]\n")
+        daemon.reload(SHARED + "worker-idle-timeout = 1\n[tenant alice]\n")
         last = stay(daemon, "alice")
         require(daemon.list() == [("shared", "", 2), ("tenant", "alice", 1)], str(daemon.list()))
-        for program in (old, new, last):
+        new.finish().expect()
+        wait_until("the tenant's worker is gone", lambda: daemon.list() == [("shared", "", 2)], SOON)
+        for program in (old, last):
             program.finish().expect()
-        wait_until("the tenant's worker is gone", lambda: daemon.list() == [("shared", "", 0)], SOON)
 
 
 @case("a class that the daemon does not know is refused, not ignored")

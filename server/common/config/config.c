@@ -289,6 +289,12 @@ gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant, uint64
 				   machine_bytes, parts);
 }
 
+bool
+gpd_config_amount_is_set(const struct gpd_config_amount *amount)
+{
+	return amount->share || (amount->number && amount->number != GPD_NO_LIMIT);
+}
+
 uint64_t
 gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes)
 {

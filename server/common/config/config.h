@@ -35,6 +35,9 @@
 
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
+/* Value of ready_workers if it is not set: gpd_tenants_get_ready_workers() (tenants.h) decides. */
+#define GPD_READY_WORKERS_DEFAULT UINT32_MAX
+
 /* Worker processes of a tenant's sessions. */
 enum gpd_config_isolation {
 	/* In the worker that tenants share, unless the client requests a stricter class. */
@@ -156,17 +159,19 @@ struct gpd_config_old_name {
 	const char *old_name, *name; /* former and present name of the key; static text */
 };
 
-/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, 60 s for
- * worker_idle_timeout, 25 % of the machine's memory for host_memory, 50 % each for code_memory and
- * pinned_memory, software_device UNSET, and 0 or "" otherwise. */
+/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, isolation
+ * TENANT, GPD_READY_WORKERS_DEFAULT, 60 s for worker_idle_timeout, 25 % of the machine's memory for
+ * host_memory, 50 % each for code_memory and pinned_memory, software_device UNSET, and 0 or ""
+ * otherwise. */
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */
 	uint32_t lanes_max;    /* maximum number of lanes (data connections) per session */
 	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
 	uint32_t sessions_per_address;
-	uint32_t ready_workers; /* idle workers kept in reserve */
-	/* Seconds after which a tenant's worker without sessions ends. */
+	/* Idle workers kept in reserve; GPD_READY_WORKERS_DEFAULT: not set. */
+	uint32_t ready_workers;
+	/* Seconds after which a worker without sessions ends. */
 	uint32_t worker_idle_timeout;
 	uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
 	uint32_t timeout;      /* seconds after which a silent peer is disconnected; 0: not set */
@@ -266,6 +271,8 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
+/* Returns whether the amount is a limit. */
+bool gpd_config_amount_is_set(const struct gpd_config_amount *amount);
 /* Returns the amount in bytes for a device with device_bytes: at most device_bytes, rounded down to
  * a multiple of 2 MiB, but at least 2 MiB. GPD_NO_LIMIT: no quota. */
 uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);

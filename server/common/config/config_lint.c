@@ -30,12 +30,6 @@ lint_report(const struct gpd_lint *lint, int line, const char *format, ...)
 	lint->report(lint->arg, text);
 }
 
-static bool
-is_amount(const struct gpd_config_amount *amount)
-{
-	return amount->share || (amount->number && amount->number != GPD_NO_LIMIT);
-}
-
 /* Errors. */
 
 /* Returns whether both amounts are numbers or both are shares, and the first is larger. */
@@ -131,9 +125,11 @@ is_limited(const struct gpd_config_tenant *tenant)
 	for (int d = 0; tenant->sessions_max && d < GPD_LEDGER_DEVICES; d++) {
 		const struct gpd_config_quota *quota = &tenant->devices[d];
 
-		limited = limited && (!quota->allowed || is_amount(&quota->memory) ||
-				      is_amount(&quota->sm) || is_amount(&quota->session_memory) ||
-				      is_amount(&quota->session_sm) || quota->limit != 100);
+		limited = limited &&
+			  (!quota->allowed || gpd_config_amount_is_set(&quota->memory) ||
+			   gpd_config_amount_is_set(&quota->sm) ||
+			   gpd_config_amount_is_set(&quota->session_memory) ||
+			   gpd_config_amount_is_set(&quota->session_sm) || quota->limit != 100);
 	}
 	return limited;
 }
@@ -151,7 +147,8 @@ lint_class(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant)
 	for (int d = 0; apart && d < GPD_LEDGER_DEVICES; d++) {
 		const struct gpd_config_quota *quota = &tenant->devices[d];
 
-		if (!quota->allowed || (!is_amount(&quota->sm) && !is_amount(&quota->session_sm)))
+		if (!quota->allowed || (!gpd_config_amount_is_set(&quota->sm) &&
+					!gpd_config_amount_is_set(&quota->session_sm)))
 			continue;
 		lint_report(
 			lint, tenant->line,
@@ -339,7 +336,7 @@ sm_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int
 	uint32_t given = gpd_config_round_sms(gpd_config_get_sms(amount, sms), sms, piece);
 	char said[32], pieces[48] = "";
 
-	if (!is_amount(amount) || amount->share == GPD_CONFIG_SHARE_MAX || !sms ||
+	if (!gpd_config_amount_is_set(amount) || amount->share == GPD_CONFIG_SHARE_MAX || !sms ||
 	    (given && amount->number <= sms))
 		return;
 	if (amount->share)

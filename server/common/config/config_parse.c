@@ -521,6 +521,8 @@ gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func 
 		return r;
 	}
 	p->config->sessions_max = 256;
+	p->config->isolation = GPD_CONFIG_ISOLATION_TENANT;
+	p->config->ready_workers = GPD_READY_WORKERS_DEFAULT;
 	p->config->worker_idle_timeout = 60;
 	p->config->lanes_max = 8;
 	p->config->software_device = GPD_CONFIG_SOFTWARE_UNSET;

@@ -101,7 +101,7 @@ static const struct family families[] = {
 	{ "gpupool_waiting_clients", "Clients that wait for a session.", SCOPE_DAEMON, waiting,
 	  NULL },
 	{ "gpupool_workers", "Worker processes.", SCOPE_DAEMON, workers, NULL },
-	{ "gpupool_workers_ready", "Workers in reserve for sessions with process isolation.",
+	{ "gpupool_workers_ready", "Workers in reserve, ready for a session.",
 	  SCOPE_DAEMON, workers_ready, NULL },
 	{ "gpupool_workers_hanging", "Workers that do not answer.", SCOPE_DAEMON, workers_hanging,
 	  NULL },

@@ -18,8 +18,7 @@ gpd_admission_may_start(const struct gpd_admission *admission)
 
 	/* Includes those that fail before they are ready. */
 	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
-		count += !c->facts &&
-			 (gpd_worker_process_is_dedicated(c) || c->group != GPD_GROUP_SHARED);
+		count += !c->facts && !c->spare;
 	return count < GPD_STARTING_MAX;
 }
 

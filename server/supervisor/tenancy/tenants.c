@@ -265,19 +265,13 @@ check_open(const struct gpd_tenants *tenants, int entry, bool named, char *error
 	return GP_E_INVALID;
 }
 
-static bool
-has_amount(const struct gpd_config_amount *amount)
-{
-	return amount->share || (amount->number && amount->number != GPD_NO_LIMIT);
-}
-
 const char *
 gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index)
 {
 	const struct gpd_config_tenant *tenant = &tenants->config->tenants[config_index];
 
-	if (tenant->isolation_set || tenant->isolation == GPD_CONFIG_ISOLATION_SHARED ||
-	    tenant->isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY)
+	if (tenant->isolation_set && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
+				      tenant->isolation == GPD_CONFIG_ISOLATION_SESSION))
 		return NULL;
 	for (int i = 0; i < tenants->device_count; i++) {
 		const struct gpd_config_quota *quota = &tenant->devices[i];
@@ -285,9 +279,9 @@ gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index)
 
 		if (!quota->allowed)
 			continue;
-		if (has_amount(&quota->sm))
+		if (gpd_config_amount_is_set(&quota->sm))
 			return "sm";
-		if (has_amount(&quota->session_sm))
+		if (gpd_config_amount_is_set(&quota->session_sm))
 			return "session-sm";
 		if (rule->virtual_number > 1)
 			return "virtual-number";
@@ -295,6 +289,35 @@ gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index)
 			return "policy";
 	}
 	return NULL;
+}
+
+/* Returns the class of the tenant's sessions, other than those of which the client requests a
+ * stricter one. */
+static uint32_t
+get_class(const struct gpd_tenants *tenants, int config_index)
+{
+	uint32_t class = tenants->config->tenants[config_index].isolation;
+
+	return class == GPD_CONFIG_ISOLATION_SHARED_ONLY ||
+			       gpd_tenants_sharing_key(tenants, config_index)
+		       ? GPD_CONFIG_ISOLATION_SHARED
+		       : class;
+}
+
+uint32_t
+gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants)
+{
+	if (tenants->config->ready_workers != GPD_READY_WORKERS_DEFAULT)
+		return tenants->config->ready_workers;
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		int config_index = tenants->config_indexes[i];
+
+		if ((config_index > GPD_TENANT_DEFAULT || tenants->guests[i]) &&
+		    config_index >= 0 &&
+		    get_class(tenants, config_index) != GPD_CONFIG_ISOLATION_SHARED)
+			return 1;
+	}
+	return 0;
 }
 
 /* Returns the class that the client requests; GPD_CONFIG_ISOLATION_SHARED: none; -1: unknown. */
@@ -321,8 +344,9 @@ assign_class(const struct gpd_tenants *tenants, int config_index, const Gpupool_
 {
 	const char *name = tenants->ledger->tenants[assignment->tenant].name;
 	const char *key = gpd_tenants_sharing_key(tenants, config_index);
-	uint32_t class = tenants->config->tenants[config_index].isolation;
-	bool shared_only = class == GPD_CONFIG_ISOLATION_SHARED_ONLY;
+	bool shared_only = tenants->config->tenants[config_index].isolation ==
+			   GPD_CONFIG_ISOLATION_SHARED_ONLY;
+	uint32_t class = get_class(tenants, config_index);
 	int requested = get_requested_class(hello);
 
 	if (requested < 0) {
@@ -332,8 +356,6 @@ assign_class(const struct gpd_tenants *tenants, int config_index, const Gpupool_
 			       (int)hello->wish->isolation);
 		return GP_E_INVALID;
 	}
-	if (key || shared_only)
-		class = GPD_CONFIG_ISOLATION_SHARED;
 	if ((uint32_t)requested > class && (key || shared_only)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "tenant %s may not have sessions with isolation = %s (%s%s)", name,

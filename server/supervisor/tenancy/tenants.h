@@ -113,9 +113,14 @@ GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
 /* Returns the key because of which the sessions of the tenant at this index of the configuration
- * run as "shared" although that is not their class: it holds within one CUDA context only. A static
- * text; NULL: there is none, or the tenant's section sets `isolation`, which takes precedence. */
+ * run as "shared", whatever its class and its clients' requests: it holds within one CUDA context
+ * only. A static text; NULL: there is none, or the tenant's section sets `isolation` to a stricter
+ * class, which takes precedence. */
 const char *gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index);
+/* Returns the number of idle workers to keep in reserve: the configured one; by default 1 if there
+ * is a tenant besides "default", a guest included, whose sessions do not run in the worker of class
+ * "shared", else 0. */
+uint32_t gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants);
 /* Returns 0 if the tenant may have one more session after `ahead` further ones, which are reserved
  * for clients that wait before this one; else GP_E_RESOURCE. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
