@@ -118,6 +118,7 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 		atomic_init(&session->devices[GPD_LEDGER_CODE].memory_max, GPD_CODE_SESSION_MAX);
 		atomic_init(&session->devices[GPD_LEDGER_PINNED].memory_max, GPD_NO_LIMIT);
 		atomic_store(&session->id, id);
+		atomic_fetch_add(&ledger->session_count, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);
 		return session;
@@ -202,6 +203,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	if (atomic_exchange(&session->ended, 0) == 1)
 		atomic_fetch_sub(&ledger->ended, 1);
 	atomic_store(&session->id, 0);
+	atomic_fetch_sub(&ledger->session_count, 1);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
 	/* A worker that was killed in the middle of a charge has left the sum too high. */
 	for (int d = 0; last && d < GPD_LEDGER_LINES; d++) {

@@ -204,8 +204,9 @@ struct gpd_ledger {
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
 	/* Total memory of a device, as reported by its workers; 0: not reported yet. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
-	_Atomic uint32_t ended;        /* number of sessions whose `ended` is set */
-	_Atomic uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
+	_Atomic uint32_t session_count; /* number of open sessions, of all workers */
+	_Atomic uint32_t ended;         /* number of sessions whose `ended` is set */
+	_Atomic uint32_t idle_timeout;  /* seconds after which an idle session is ended; 0: never */
 	/* Milliseconds after which a silent peer is disconnected; 0: never. */
 	_Atomic uint32_t timeout_ms;
 	/* Limit of host memory for all sessions together: half of it for deferred queues, half for

@@ -60,13 +60,16 @@ gpd_sessions_timeout_ms(void)
 bool
 gpd_sessions_may_spin(void)
 {
+	/* Workers share the processors. */
+	int count = gpd_sessions.ledger ? (int)atomic_load(&gpd_sessions.ledger->session_count)
+					: atomic_load(&gpd_sessions.count);
 	int cpus = gpd_sessions.cpus;
 
 	/* With two processors one thread may: the peer that gets the reply is waiting, on this
 	 * machine or another. */
 	if (cpus < 4)
-		return cpus > 1 && atomic_load(&gpd_sessions.count) <= 1;
-	return atomic_load(&gpd_sessions.count) <= cpus / 4;
+		return cpus > 1 && count <= 1;
+	return count <= cpus / 4;
 }
 
 uint64_t

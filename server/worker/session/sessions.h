@@ -66,8 +66,8 @@ void gpd_sessions_exit(void) __attribute__((noreturn));
 /* Maximum time in milliseconds that a client may be silent (ledger.h). 0: no limit. */
 unsigned int gpd_sessions_timeout_ms(void);
 
-/* Returns whether a thread may poll without sleeping: true if there are few sessions for the number
- * of processors. */
+/* Returns whether a thread may poll without sleeping: true if there are few sessions, of all
+ * workers, for the number of processors. */
 bool gpd_sessions_may_spin(void);
 /* Returns the time in nanoseconds that a thread should sleep before its next poll, after it has
  * polled in vain for waited_ns: 1/32 of that, at least 2 us, and at most 50 us (500 us with many

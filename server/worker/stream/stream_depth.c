@@ -9,13 +9,14 @@
 
 #include <stdatomic.h>
 
-/* Operations that a stream may have: DEPTH_MAX while there are few streams, at least DEPTH_MIN. The
- * driver accepts 1024, and streams may share a hardware queue if there are more of them than
- * queues. */
+/* Operations that a stream may have: DEPTH_MAX while there are at most half as many streams as
+ * hardware queues, at least DEPTH_MIN. The driver accepts 1024 for each queue, and streams may
+ * share one. */
 #define DEPTH_MAX 768
 #define DEPTH_MIN 64
-#define STREAMS_ALONE 16
-#define STRIDE_MAX 64
+/* Part of the depth after which the stream is marked. A marker makes the GPU wait for the kernels
+ * before it. */
+#define STRIDE_PART 4
 /* How long the executor waits for room. */
 #define SLOW_NS UINT64_C(20000000)
 #define NAP_NS 20000
@@ -42,7 +43,7 @@ depth_reset(struct gpd_depth *depth)
 {
 	depth->given = depth->marked = depth->opened = 0;
 	depth->full = false;
-	depth->stride = STRIDE_MAX;
+	depth->stride = DEPTH_MIN;
 }
 
 void
@@ -88,7 +89,8 @@ static uint32_t
 depth_get_limit(void)
 {
 	uint32_t count = atomic_load_explicit(&streams, memory_order_relaxed);
-	uint32_t depth = count <= STREAMS_ALONE ? DEPTH_MAX : DEPTH_MAX * STREAMS_ALONE / count;
+	uint32_t alone = (uint32_t)(gpd_devices.connections + 1) / 2;
+	uint32_t depth = count <= alone ? DEPTH_MAX : DEPTH_MAX * alone / count;
 
 	return depth < DEPTH_MIN ? DEPTH_MIN : depth;
 }
@@ -158,7 +160,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 	depth->marked = depth->given;
 	if (!depth->slot || !write_mark(session, stream))
 		return;
-	depth->stride = most / 8 < STRIDE_MAX ? most / 8 : STRIDE_MAX;
+	depth->stride = most / STRIDE_PART;
 	done = &page->host[depth->slot - 1];
 	if (depth->given - read_done(done) < most || depth->full)
 		return;
