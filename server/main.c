@@ -58,6 +58,7 @@ enum option_key {
 	OPTION_CRL,
 	OPTION_USER,
 	OPTION_WORKER_FD,
+	OPTION_WORKER_CONNECTIONS,
 	OPTION_LEDGER_FD,
 	OPTION_WORKER_RDMA,
 	OPTION_CONFIG = 'c',
@@ -130,6 +131,7 @@ static const struct argp_option options[] = {
 	       "Serve Prometheus metrics there; a port alone means 127.0.0.1. Default: off"),
 	OPTION("worker-fd", OPTION_WORKER_FD, "FD", OPTION_HIDDEN, NULL),
 	OPTION("worker-rdma", OPTION_WORKER_RDMA, "URL", OPTION_HIDDEN, NULL),
+	OPTION("worker-connections", OPTION_WORKER_CONNECTIONS, "NUMBER", OPTION_HIDDEN, NULL),
 	OPTION("ledger-fd", OPTION_LEDGER_FD, "FD", OPTION_HIDDEN, NULL),
 	{ 0 },
 };
@@ -147,6 +149,7 @@ struct command_line {
 	bool check_config;
 	const char *file; /* positional argument, or NULL */
 	int worker_fd;
+	int worker_connections;
 	int ledger_fd;
 };
 
@@ -271,6 +274,10 @@ parse_value(int option_key, const char *arg, struct argp_state *state)
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);
 		return 0;
+	case OPTION_WORKER_CONNECTIONS:
+		line->worker_connections =
+			parse_number(state, "--worker-connections", arg, 1, GPD_CONNECTIONS_MAX);
+		return 0;
 	case OPTION_LEDGER_FD:
 		line->ledger_fd = parse_number(state, "--ledger-fd", arg, 3, INT_MAX);
 		return 0;
@@ -367,6 +374,7 @@ main(int argc, char **argv)
 	struct command_line line = {
 		.supervisor.software_device = GPD_CONFIG_SOFTWARE_UNSET,
 		.worker_fd = -1,
+		.worker_connections = GPD_CONNECTIONS_MAX,
 		.ledger_fd = -1,
 	};
 
@@ -381,6 +389,7 @@ main(int argc, char **argv)
 		struct gpd_worker_options worker = {
 			.fd = line.worker_fd,
 			.ledger_fd = line.ledger_fd,
+			.connections = line.worker_connections,
 			.driver = line.supervisor.driver,
 			.software = line.supervisor.software_device != GPD_CONFIG_SOFTWARE_OFF,
 			.rdma = line.supervisor.rdma,

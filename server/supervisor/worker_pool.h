@@ -16,8 +16,8 @@
  * A session of class "session" gets a dedicated worker, which the admission requests: a spare one
  * that is ready, else a spare one that is starting, else a new one.
  *
- * Spare workers are kept in reserve: the configured number, and at least one while no shared worker
- * serves, so that the first session does not wait for a start.
+ * Spare workers are kept in reserve: the configured number, and one more while no worker of several
+ * sessions serves, so that the first session does not wait for a start.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.

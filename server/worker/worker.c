@@ -306,8 +306,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
-	if (gpd_devices_start(options->driver, options->software, gpd_sessions.ledger, error,
-			      sizeof(error)))
+	if (gpd_devices_start(options->driver, options->software, options->connections,
+			      gpd_sessions.ledger, error, sizeof(error)))
 		return refuse_to_start(error);
 	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)

@@ -11,10 +11,15 @@
 
 #include <stdbool.h>
 
+/* Maximum number of hardware queues of a context. */
+#define GPD_CONNECTIONS_MAX 32
+
 /* Options of the worker. The caller owns the strings. */
 struct gpd_worker_options {
-	int fd;             /* socket of the channel to the supervisor; used until the end */
-	int ledger_fd;      /* shared memory of the ledger (ledger.h); closed by gpd_worker_run() */
+	int fd;        /* socket of the channel to the supervisor; used until the end */
+	int ledger_fd; /* shared memory of the ledger (ledger.h); closed by gpd_worker_run() */
+	/* CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it: 1 to GPD_CONNECTIONS_MAX. */
+	int connections;
 	const char *driver; /* path of the driver's library; NULL: the default one */
 	bool software;      /* allow gpupool's software device instead of NVIDIA's driver */
 	const char *rdma;   /* URL to listen on for lanes over RDMA; NULL: no RDMA */

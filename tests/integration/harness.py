@@ -453,7 +453,8 @@ class Daemon:
 
 
 class Configured(Daemon):
-    """A daemon with `text` as its configuration."""
+    """A daemon with `text` as its configuration. Unless the text names ready-workers, in a comment at least, there is no
+    reserve: a worker that starts at some time would change the number of processes."""
 
     def __init__(self, text, *args, **more):
         need_software(more.get("env"))
@@ -462,6 +463,10 @@ class Configured(Daemon):
         super().__init__("--config", self.config.name, *args, **more)
 
     def write(self, text):
+        if "ready-workers" not in text:
+            section = "[daemon]\n"
+            text = text if section in text else f"{text}\n{section}"
+            text = text.replace(section, f"{section}ready-workers = 0\n", 1)
         with open(self.config.name, "w", encoding="ascii") as file:
             file.write(text)
 

@@ -150,7 +150,7 @@ def _():
 def _():
     env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
-    with Configured("[tenant a]\n[tenant b]\n", env=env) as daemon:
+    with Configured("[daemon]\nisolation = shared\n[tenant a]\n[tenant b]\n", env=env) as daemon:
         first, question = open_with_cache(daemon, 40 * MIB, more=field(14, "b"))
         with Session(daemon.port, more=field(14, "a")) as second:
             require(second.create_context() == 0, "no context")

@@ -12,8 +12,8 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, as_tenant, base_
 from wire import Closed, Conn, Listener, field, fields_of, hello, message, preamble, recv_refusal, recv_reply, varint
 
 SOON = 30 if SANITIZED else 2
-TENANTS = "[daemon]\nready-workers = 0\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
-SHARED = "[daemon]\nready-workers = 0\nisolation = shared\n"
+TENANTS = "[daemon]\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
+SHARED = "[daemon]\nisolation = shared\n"
 # So that a worker can be seen before it is ready.
 SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
 
@@ -107,14 +107,17 @@ def _():
 def _():
     with Workers("[daemon]\nready-workers = 1\n[tenant alice]\n") as daemon:
         daemon.reserve = 1
-        wait_until("one is in reserve", lambda: daemon.ready() == 1, PATIENCE)
+        wait_until("one is in reserve, besides that of the first session", lambda: daemon.ready() == 2, PATIENCE)
         daemon.take_idle()
         known = set(daemon.workers())
         program = stay(daemon, "alice")
-        wait_until("another is in reserve", lambda: daemon.ready() == 1 and len(daemon.workers()) == 2, PATIENCE)
-        require(known < set(daemon.workers()), "the worker of the reserve was not used")
+        require(set(daemon.workers()) == known, "the worker of the reserve was not used")
         require(daemon.list() == [("reserve", "", 0), ("tenant", "alice", 1)], str(daemon.list()))
-        program.finish().expect()
+        program = [program, stay(daemon, "alice", GPUPOOL_ISOLATION="session")]
+        wait_until("another is in reserve", lambda: daemon.ready() == 1 and len(daemon.workers()) == 3, PATIENCE)
+        require(known < set(daemon.workers()), "the worker of the reserve was not used")
+        for one in program:
+            one.finish().expect()
 
 
 @case("without tenants a daemon has one worker, with tenants one more in reserve")
@@ -124,7 +127,10 @@ def _():
         program.wait_for_output("free after")
         require(daemon.list() == [("tenant", "default", 1)], str(daemon.list()))
         program.finish().expect()
-    with Workers("[tenant alice]\n") as daemon:
+    with Workers("# ready-workers is not set\n[tenant alice]\n") as daemon:
+        wait_until("one is in reserve, besides that of the first session", lambda: daemon.ready() == 2, PATIENCE)
+        daemon.reserve = 1
+        daemon.take_idle()
         program = stay(daemon, "alice")
         wait_until("one is in reserve", lambda: daemon.list() == [("reserve", "", 0), ("tenant", "alice", 1)], PATIENCE)
         program.finish().expect()
@@ -148,7 +154,7 @@ def _():
 @case("few workers of tenants start at a time, and all do")
 def _():
     names = [f"tenant{i}" for i in range(7)]
-    with Workers("[daemon]\nready-workers = 0\n" + "".join(f"[tenant {name}]\n" for name in names), env=SLOW) as daemon:
+    with Workers("".join(f"[tenant {name}]\n" for name in names), env=SLOW) as daemon:
         programs = [daemon.start("vectoradd", env=as_tenant(name)) for name in names]
         most = 0
         while any(program.process.poll() is None for program in programs):
@@ -185,7 +191,7 @@ def _():
 
 @case("a quota of multiprocessors needs one context: its tenant shares a worker, the log reports it, and no client escapes")
 def _():
-    text = "[daemon]\nready-workers = 0\n[tenant alice]\nsm = 50%\n[tenant bob]\nsm = 50%\nisolation = tenant\n"
+    text = "[tenant alice]\nsm = 50%\n[tenant bob]\nsm = 50%\nisolation = tenant\n"
     with Workers(text) as daemon:
         daemon.wait_for_log("info: tenant alice: runs as isolation = shared, because of the key sm")
         daemon.wait_for_log(r"warning: .*\[tenant bob\]: isolation = tenant: its kernels run on the multiprocessors of sm")
@@ -224,7 +230,7 @@ def _():
 def _():
     with Workers(SHARED + "[tenant alice]\n") as daemon:
         old = stay(daemon, "alice")
-        daemon.reload("[daemon]\nready-workers = 0\n[tenant alice]\n")
+        daemon.reload("[tenant alice]\n")
         new = stay(daemon, "alice")
         require(daemon.list() == [("shared", "", 1), ("tenant", "alice", 1)], str(daemon.list()))
         daemon.reload(SHARED + "worker-idle-timeout = 1\n[tenant alice]\n")

@@ -304,20 +304,26 @@ get_class(const struct gpd_tenants *tenants, int config_index)
 		       : class;
 }
 
-uint32_t
-gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants)
+bool
+gpd_tenants_are_apart(const struct gpd_tenants *tenants)
 {
-	if (tenants->config->ready_workers != GPD_READY_WORKERS_DEFAULT)
-		return tenants->config->ready_workers;
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		int config_index = tenants->config_indexes[i];
 
 		if ((config_index > GPD_TENANT_DEFAULT || tenants->guests[i]) &&
 		    config_index >= 0 &&
 		    get_class(tenants, config_index) != GPD_CONFIG_ISOLATION_SHARED)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
+}
+
+uint32_t
+gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants)
+{
+	if (tenants->config->ready_workers != GPD_READY_WORKERS_DEFAULT)
+		return tenants->config->ready_workers;
+	return gpd_tenants_are_apart(tenants) ? 1 : 0;
 }
 
 /* Returns the class that the client requests; GPD_CONFIG_ISOLATION_SHARED: none; -1: unknown. */

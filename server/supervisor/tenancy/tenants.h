@@ -117,9 +117,11 @@ GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__
  * only. A static text; NULL: there is none, or the tenant's section sets `isolation` to a stricter
  * class, which takes precedence. */
 const char *gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index);
-/* Returns the number of idle workers to keep in reserve: the configured one; by default 1 if there
- * is a tenant besides "default", a guest included, whose sessions do not run in the worker of class
- * "shared", else 0. */
+/* Returns whether there is a tenant besides "default", a guest included, whose sessions do not run
+ * in the worker of class "shared". */
+bool gpd_tenants_are_apart(const struct gpd_tenants *tenants);
+/* Returns the number of idle workers to keep in reserve: the configured one; by default 1 if
+ * gpd_tenants_are_apart(), else 0. */
 uint32_t gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants);
 /* Returns 0 if the tenant may have one more session after `ahead` further ones, which are reserved
  * for clients that wait before this one; else GP_E_RESOURCE. */

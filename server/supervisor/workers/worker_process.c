@@ -56,18 +56,14 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 
 struct gpd_worker_process *
 gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
-			 int ledger_fd)
+			 int connections, int ledger_fd)
 {
 	struct gpd_worker_process *process = calloc(1, sizeof(*process));
-	char number[16], ledger[16];
-	const char *argv[14] = { "gpupoold",
-				 "--worker-fd",
-				 number,
-				 "--ledger-fd",
-				 ledger,
-				 "--log-level",
-				 gpd_log_level_name(gpd_log_level) };
-	int count = 7;
+	char number[16], ledger[16], queues[16];
+	const char *argv[16] = { "gpupoold",    "--worker-fd", number,
+				 "--ledger-fd", ledger,        "--worker-connections",
+				 queues,        "--log-level", gpd_log_level_name(gpd_log_level) };
+	int count = 9;
 	int fds[2], r;
 
 	if (!process || (r = gpd_channel_pair(fds)) < 0) {
@@ -88,6 +84,7 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 		argv[count++] = "--peer-memory=off";
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
+	snprintf(queues, sizeof(queues), "%d", connections);
 	r = gpd_channel_init(&process->channel, fds[0]);
 	if (r == 0)
 		process->pid = fork();
@@ -103,6 +100,7 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 		return NULL;
 	}
 	process->deadline_ms = INT64_MAX;
+	process->connections = connections;
 	process->poll_index = -1;
 	return process;
 }

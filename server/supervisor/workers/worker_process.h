@@ -99,6 +99,7 @@ struct gpd_worker_process {
 	/* Name of the group's tenant; "": GPD_GROUP_SHARED. */
 	char tenant[GPD_TENANT_NAME_MAX];
 	int64_t unused_ms; /* since when it has had no session; 0: it has one */
+	int connections;   /* as started */
 	bool spare;        /* started as a spare, and not assigned to a session since */
 	int orphaned;      /* number of disconnected sessions whose GPU work still runs */
 	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
@@ -139,7 +140,8 @@ bool gpd_worker_process_set_state(struct gpd_worker_process *process,
  * Starts a worker: a process of this program that uses the supervisor's log level and ledger. Does
  * not wait until the worker is ready. driver: path of the driver library; NULL: the default.
  * software: the software device is allowed. rdma: the worker's RDMA address as a URL; NULL: no
- * RDMA. peer_memory: copies over RDMA may access device memory directly (GPUDirect). ledger_fd:
+ * RDMA. peer_memory: copies over RDMA may access device memory directly (GPUDirect). connections:
+ * CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it. ledger_fd:
  * descriptor of the ledger's memory, which stays the caller's. The strings may be freed on return.
  *
  * Returns a worker in STARTING, which the caller owns and frees with gpd_worker_process_destroy();
@@ -147,7 +149,7 @@ bool gpd_worker_process_set_state(struct gpd_worker_process *process,
  */
 struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
 						    const char *rdma, bool peer_memory,
-						    int ledger_fd);
+						    int connections, int ledger_fd);
 
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
  * it from the list and released client_address. */

@@ -133,16 +133,31 @@ find_peers(struct gpd_device *device)
 	}
 }
 
+/* Returns the number that the driver will read. */
+static int
+connections_set(int connections)
+{
+	static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS";
+	const char *set = getenv(name);
+	char text[16];
+
+	if (set && atoi(set) > 0)
+		return atoi(set);
+	(void)snprintf(text, sizeof(text), "%d", connections);
+	(void)setenv(name, text, 1);
+	return connections;
+}
+
 int
-gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, char *error,
-		  size_t size)
+gpd_devices_start(const char *path, bool software, int connections, struct gpd_ledger *ledger,
+		  char *error, size_t size)
 {
 	int count = 0;
 	CUresult result;
 
 	/* Makes the daemon use the real driver even if dlopen() finds a client library first. */
 	(void)unsetenv("REMOTE_GPU");
-	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+	gpd_devices.connections = connections_set(connections);
 	if (gpd_driver_open(path, software, error, size))
 		return -1;
 	if (*error)

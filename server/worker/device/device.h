@@ -48,6 +48,7 @@ struct gpd_device {
 struct gpd_devices {
 	int count;
 	struct gpd_device all[GPD_DEVICES_MAX];
+	int connections;      /* number of hardware queues of each context */
 	uint64_t granularity; /* largest granularity of all devices */
 	/* CUresult that made CUDA unusable in this process, set by gpd_session_poison(); 0: it is
 	 * usable */
@@ -62,12 +63,13 @@ extern struct gpd_devices gpd_devices;
 /* Opens the driver (gpd_driver_open(), driver.h), initializes its devices, including their marker
  * pages, partitions and GPU timestamps, and writes their memory sizes into the ledger. Devices
  * beyond GPD_DEVICES_MAX are ignored. path: file of the driver's library; NULL: NVIDIA's. software:
- * with NULL, the software device may be used if NVIDIA's library fails. Removes REMOTE_GPU from the
- * environment. Blocks on the GPUs. Called once, by the main thread, before the first session.
- * Leaves the context of device 0 current. Returns 0; or -1, with the reason as one line of text in
- * error, an array of size bytes, and the worker cannot start. */
-int gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, char *error,
-		      size_t size);
+ * with NULL, the software device may be used if NVIDIA's library fails. connections: number of
+ * hardware queues of each context, unless CUDA_DEVICE_MAX_CONNECTIONS has it. Removes REMOTE_GPU
+ * from the environment. Blocks on the GPUs. Called once, by the main thread, before the first
+ * session. Leaves the context of device 0 current. Returns 0; or -1, with the reason as one line of
+ * text in error, an array of size bytes, and the worker cannot start. */
+int gpd_devices_start(const char *path, bool software, int connections, struct gpd_ledger *ledger,
+		      char *error, size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */
 struct gpd_device *gpd_device_get(int ordinal);
