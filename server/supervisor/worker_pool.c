@@ -2,6 +2,7 @@
 #include "server/supervisor/worker_pool.h"
 
 #include "base/clock.h"
+#include "server/common/base/client_address_name.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/workers/orphaned_work.h"
 
@@ -553,6 +554,37 @@ recall_broadcast(struct gpd_worker_pool *c)
 }
 
 static void
+ledger_answer(struct gpd_worker_pool *c, const struct gpd_worker_process *process,
+	      const struct gpd_channel_message *message)
+{
+	struct gpd_ledger_session *entry =
+		message->header.session
+			? gpd_ledger_find(c->quota->ledger, message->header.session)
+			: NULL;
+
+	if (entry && entry->worker == process->pid &&
+	    message->size == sizeof(struct gpd_ledger_query))
+		gpd_ledger_answer(c->quota->ledger, entry, message->data);
+}
+
+static void
+lane_refused(struct gpd_worker_pool *c, const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_refused *refused = message->data;
+	char address[GPD_CLIENT_ADDRESS_NAME_MAX];
+
+	if (message->size != sizeof(*refused) ||
+	    !memchr(refused->peer, '\0', sizeof(refused->peer)) ||
+	    !memchr(refused->reason, '\0', sizeof(refused->reason)))
+		return;
+	if (!refused->has_valid_ticket)
+		gpd_ledger_count(&c->quota->ledger->lanes_refused, 1);
+	gpd_client_address_name(refused->peer, NULL, address);
+	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
+			   "%s: %s", refused->peer, refused->reason);
+}
+
+static void
 read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsigned int most)
 {
 	struct gpd_channel_message message;
@@ -576,6 +608,12 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 			break;
 		case GPD_CHANNEL_RECALL:
 			recall_broadcast(c);
+			break;
+		case GPD_CHANNEL_QUERY:
+			ledger_answer(c, process, &message);
+			break;
+		case GPD_CHANNEL_LANE_REFUSED:
+			lane_refused(c, &message);
 			break;
 		case GPD_CHANNEL_BUSY:
 			worker_busy(c, process, &message);

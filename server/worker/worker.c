@@ -90,17 +90,37 @@ session_get_memory_max(uint32_t entry)
 	return sum;
 }
 
+static bool
+query_send(uint64_t session, const struct gpd_ledger_query *query)
+{
+	return gpd_sessions_notify_supervisor(GPD_CHANNEL_QUERY, 0, session, query,
+					      sizeof(*query)) == 0;
+}
+
+static const char no_memory[] = "the daemon has no memory for another session";
+
+static void
+report_not_opened(uint64_t id)
+{
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CLOSED, CUDA_ERROR_SYSTEM_NOT_READY, id,
+					     no_memory, strlen(no_memory));
+}
+
 static void
 open_session(const struct gpd_channel_message *message)
 {
 	const struct gpd_channel_open *open = message->data;
-	static const char reason[] = "the daemon has no memory for another session";
 	struct gpd_range window = { 0 };
 	struct gpd_session *session = NULL;
 	struct gp_bytes known = { 0 };
 
 	if (open->entry >= GPD_LEDGER_SESSIONS)
 		return;
+	/* Without its part the session has no log budget. */
+	if (!gpd_ledger_attach_session(gpd_sessions.ledger, open->entry, message->fd)) {
+		report_not_opened(message->header.session);
+		return;
+	}
 	if (gpd_window_acquire(open->window_size, session_get_memory_max(open->entry), open->avoid,
 			       open->avoid_count, &window) == 0 &&
 	    !(session = gpd_session_open(message->header.session, open, &window))) {
@@ -108,10 +128,8 @@ open_session(const struct gpd_channel_message *message)
 		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->entry].log_budget,
 				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
 				   (unsigned long long)message->header.session,
-				   (int)sizeof(open->peer), open->peer, reason);
-		(void)gpd_sessions_notify_supervisor(
-			GPD_CHANNEL_CLOSED, CUDA_ERROR_SYSTEM_NOT_READY, message->header.session,
-			reason, strlen(reason));
+				   (int)sizeof(open->peer), open->peer, no_memory);
+		report_not_opened(message->header.session);
 		return;
 	}
 	if (session)
@@ -296,7 +314,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	(void)malloc_trim(0);
 	gpd_sessions.before_exit = shared_memory_revoke;
 	gpd_sessions.cpus = (int)gp_machine_processors("");
-	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd);
+	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd, query_send);
 	if (!gpd_sessions.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
 	gpd_log_budget_set_ledger(gpd_sessions.ledger);
@@ -306,8 +324,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
-	if (gpd_devices_start(options->driver, options->software, options->connections,
-			      gpd_sessions.ledger, error, sizeof(error)))
+	if (gpd_devices_start(options->driver, options->software, options->connections, error,
+			      sizeof(error)))
 		return refuse_to_start(error);
 	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)

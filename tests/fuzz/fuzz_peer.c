@@ -116,6 +116,8 @@ answer(const struct gpd_channel_message *told)
 
 	switch (told->header.type) {
 	case GPD_CHANNEL_OPEN:
+		check(told->fd >= 0);
+		/* fall through */
 	case GPD_CHANNEL_MOVE_WINDOW:
 		opened->window = (struct gpd_range){ (uint64_t)1 << 44, (uint64_t)1 << 38 };
 		opened->device_count = 1;

@@ -115,6 +115,7 @@ fuzz_session_open(struct fuzz_session *session, unsigned int lanes)
 	uint64_t body[(sizeof(struct gpd_channel_open) + sizeof(struct gpd_range)) / 8] = { 0 };
 	struct gpd_channel_open *open = (struct gpd_channel_open *)body;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPEN };
+	int fd;
 
 	if (id++ == 0)
 		start();
@@ -127,8 +128,10 @@ fuzz_session_open(struct fuzz_session *session, unsigned int lanes)
 	open->avoid_count = 1;
 	open->avoid[0] =
 		(struct gpd_range){ FUZZ_WINDOW_FIRST + FUZZ_WINDOW_SIZE, (uint64_t)1 << 47 };
-	if (gpd_channel_send(&supervisor, &header, body, sizeof(body), -1))
+	fd = gpd_ledger_share(ledger, &ledger->sessions[open->entry]);
+	if (gpd_channel_send(&supervisor, &header, body, sizeof(body), fd))
 		fail("the worker does not listen");
+	(void)close(fd);
 	expect(GPD_CHANNEL_OPENED);
 	session->count = lanes;
 	session->broken = 0;

@@ -31,7 +31,8 @@
 /* Type of a message, with the data that follows the header. */
 enum gpd_channel_type {
 	/* From the supervisor to the worker. */
-	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open: opens a session */
+	/* struct gpd_channel_open: opens a session; the descriptor is that of gpd_ledger_share(). */
+	GPD_CHANNEL_OPEN = 1,
 	/* struct gpd_channel_open: gives the session another address window. */
 	GPD_CHANNEL_MOVE_WINDOW,
 	/* struct gpd_channel_lane; the descriptor is that of lane 0, the session's first data
@@ -63,6 +64,11 @@ enum gpd_channel_type {
 	GPD_CHANNEL_HEAP_LEAKED,
 	GPD_CHANNEL_LOST, /* result: CUresult; struct gpd_channel_lost */
 	GPD_CHANNEL_PONG, /* reply to PING: the main thread runs */
+	/* struct gpd_ledger_query of the session; the supervisor answers in the ledger. */
+	GPD_CHANNEL_QUERY,
+	/* struct gpd_channel_refused: the worker has refused a connection that requested a
+	 * lane. */
+	GPD_CHANNEL_LANE_REFUSED,
 };
 
 /* Starts each message. */
@@ -134,6 +140,13 @@ struct gpd_channel_lost {
 		uint32_t tenant; /* index in the ledger */
 		char text[1024]; /* text with the sessions of this tenant only */
 	} tenants[GPD_LOST_TENANTS];
+};
+
+/* Data of GPD_CHANNEL_LANE_REFUSED; zero-terminated texts. */
+struct gpd_channel_refused {
+	char peer[128]; /* address as returned by gp_conn_peer() */
+	char reason[256];
+	uint32_t has_valid_ticket; /* 1: the peer is a client of the worker */
 };
 
 /* A received message. */

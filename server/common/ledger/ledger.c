@@ -3,58 +3,165 @@
 
 #include "base/clock.h"
 #include "server/common/base/integers.h"
+#include "server/common/base/log.h"
 #include "server/common/base/size_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Limits of one slot on the link. */
 #define LINK_BYTES_MIN ((uint64_t)4 << 10)
 #define LINK_BYTES_MAX ((uint64_t)1 << 20)
 
-static struct gpd_ledger *
-ledger_map(int fd)
-{
-	struct gpd_ledger *ledger =
-		mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+/* The C library's headers may lack it; since Linux 5.1. */
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
-	return ledger == MAP_FAILED ? NULL : ledger;
+/* Time after which a query counts as unanswered. */
+#define ANSWER_NS UINT64_C(1000000000)
+/* A tenant that needs more of the shared host memory gets more than it needs, by this part of all
+ * of it, so that few charges need a query. */
+#define HOST_GRANTS 64
+
+/* A tenant's file: its part, then the parts of all sessions, of which only its own are used. */
+#define TENANT_PART offsetof(struct gpd_ledger_tenant, bandwidth_max)
+#define TENANT_PART_SIZE (sizeof(struct gpd_ledger_tenant) - TENANT_PART)
+#define SESSION_PART offsetof(struct gpd_ledger_session, logged)
+#define SESSION_PART_SIZE (sizeof(struct gpd_ledger_session) - SESSION_PART)
+#define FILE_SIZE (TENANT_PART_SIZE + GPD_LEDGER_SESSIONS * SESSION_PART_SIZE)
+
+/* The ledger that this process has attached, as a worker. */
+static struct {
+	struct gpd_ledger *ledger; /* NULL: none */
+	gpd_ledger_send_query *send;
+	pthread_mutex_t lock; /* held during a query */
+	uint32_t serial;      /* of the last query; protected by lock */
+	/* Files of the tenants, owned; valid if identities[i], the tenant's, is not 0. Written by
+	 * the main thread before the tenant's first session in this process opens. */
+	int fds[GPD_LEDGER_TENANTS];
+	uint64_t identities[GPD_LEDGER_TENANTS];
+} attached = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool
+gpd_ledger_is_attached(const struct gpd_ledger *ledger)
+{
+	return ledger == attached.ledger;
+}
+
+/* Creates a file that no process can truncate: others would get SIGBUS. */
+static int
+file_create(const char *name, size_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static bool
+file_has_size(int fd, size_t size)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && (size_t)status.st_size == size)
+		return true;
+	errno = EINVAL;
+	return false;
+}
+
+static off_t
+session_get_offset(uint32_t entry)
+{
+	return (off_t)(TENANT_PART_SIZE + entry * SESSION_PART_SIZE);
+}
+
+/* Replaces the mapping of a part atomically, also while other threads use it. */
+static bool
+part_map(void *part, size_t size, int fd, off_t offset)
+{
+	return mmap(part, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) !=
+	       MAP_FAILED;
+}
+
+static bool
+tenant_map(struct gpd_ledger_tenant *tenant, int fd)
+{
+	return part_map((char *)tenant + TENANT_PART, TENANT_PART_SIZE, fd, 0);
+}
+
+static bool
+session_map(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int fd)
+{
+	return part_map((char *)session + SESSION_PART, SESSION_PART_SIZE, fd,
+			session_get_offset(gpd_ledger_index(ledger, session)));
+}
+
+/* Only the mapping that there is can be written afterwards. */
+static void
+file_seal(int fd)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0)
+		return;
+	gpd_warning("workers can write accounts of all tenants: the kernel is older than 5.1");
+	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 }
 
 struct gpd_ledger *
 gpd_ledger_create(int *fd_p)
 {
-	int fd = memfd_create("gpupool-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct gpd_ledger *ledger = NULL;
+	int fd = file_create("gpupool-ledger", sizeof(struct gpd_ledger));
+	struct gpd_ledger *ledger = MAP_FAILED;
 
-	/* Without the seals a process that has the descriptor could shrink the file, and the others
-	 * would get SIGBUS. */
-	if (fd >= 0 && ftruncate(fd, sizeof(*ledger)) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		ledger = ledger_map(fd);
-	if (!ledger && fd >= 0)
-		close(fd);
-	if (ledger) {
-		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
-		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
-		(void)!getrandom(&ledger->daemon, sizeof(ledger->daemon), 0);
+	if (fd >= 0)
+		ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ledger != MAP_FAILED && !gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default")) {
+		gpd_ledger_destroy(ledger);
+		ledger = MAP_FAILED;
 	}
-	*fd_p = ledger ? fd : -1;
+	*fd_p = -1;
+	if (ledger == MAP_FAILED) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	file_seal(fd);
+	atomic_init(&ledger->host_max, GPD_NO_LIMIT);
+	(void)!getrandom(&ledger->daemon, sizeof(ledger->daemon), 0);
+	*fd_p = fd;
 	return ledger;
 }
 
-void
+bool
 gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[index];
+	int fd = file_create("gpupool-tenant", FILE_SIZE);
 
-	memset(tenant, 0, sizeof(*tenant));
+	if (fd < 0 || !tenant_map(tenant, fd)) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	if (tenant->identity)
+		close(tenant->fd);
+	memset(tenant, 0, TENANT_PART);
+	tenant->fd = fd;
 	atomic_init(&tenant->bandwidth_max, GPD_NO_LIMIT);
 	for (int d = 0; d < GPD_LEDGER_LINES; d++) {
 		atomic_init(&tenant->devices[d].memory_max, GPD_NO_LIMIT);
@@ -63,27 +170,136 @@ gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *nam
 	}
 	tenant->identity = ++ledger->tenant_identities;
 	(void)snprintf(tenant->name, sizeof(tenant->name), "%s", name);
-}
-
-struct gpd_ledger *
-gpd_ledger_attach(int fd)
-{
-	struct gpd_ledger *ledger = NULL;
-	struct stat status;
-
-	if (fstat(fd, &status) == 0 && (size_t)status.st_size == sizeof(*ledger))
-		ledger = ledger_map(fd);
-	else
-		errno = EINVAL;
-	close(fd);
-	return ledger;
+	return true;
 }
 
 void
 gpd_ledger_destroy(struct gpd_ledger *ledger)
 {
-	if (ledger)
-		(void)munmap(ledger, sizeof(*ledger));
+	if (!ledger)
+		return;
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (ledger->tenants[i].identity)
+			close(ledger->tenants[i].fd);
+	}
+	(void)munmap(ledger, sizeof(*ledger));
+}
+
+struct gpd_ledger *
+gpd_ledger_attach(int fd, gpd_ledger_send_query *send)
+{
+	struct gpd_ledger *ledger = MAP_FAILED;
+
+	if (file_has_size(fd, sizeof(*ledger)))
+		ledger = mmap(NULL, sizeof(*ledger), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (ledger == MAP_FAILED)
+		return NULL;
+	attached.ledger = ledger;
+	attached.send = send;
+	return ledger;
+}
+
+bool
+gpd_ledger_attach_session(struct gpd_ledger *ledger, uint32_t entry, int fd)
+{
+	struct gpd_ledger_session *session = &ledger->sessions[entry];
+	uint32_t index = session->tenant;
+	bool known = attached.identities[index] == ledger->tenants[index].identity;
+
+	if (!file_has_size(fd, FILE_SIZE) || !session_map(ledger, session, fd) ||
+	    (!known && !tenant_map(&ledger->tenants[index], fd))) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	if (known) {
+		close(fd);
+		return true;
+	}
+	/* The entry of a former tenant has been reused. */
+	if (attached.identities[index])
+		close(attached.fds[index]);
+	attached.fds[index] = fd;
+	attached.identities[index] = ledger->tenants[index].identity;
+	return true;
+}
+
+int
+gpd_ledger_share(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	return fcntl(ledger->tenants[session->tenant].fd, F_DUPFD_CLOEXEC, 3);
+}
+
+void
+gpd_ledger_read_line(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		     int device, struct gpd_ledger_line *line)
+{
+	const struct gpd_ledger_line *from = &session->devices[device];
+	off_t offset = session_get_offset(gpd_ledger_index(ledger, session)) +
+		       (off_t)((const char *)from - (const char *)session - SESSION_PART);
+
+	if (!gpd_ledger_is_attached(ledger))
+		memcpy(line, from, sizeof(*line));
+	else if (pread(attached.fds[session->tenant], line, sizeof(*line), offset) !=
+		 sizeof(*line))
+		memset(line, 0, sizeof(*line));
+}
+
+/* Sends the query and waits for its answer. Returns false if there is none. */
+static bool
+query_send_locked(const struct gpd_ledger_session *session, struct gpd_ledger_query *query)
+{
+	const _Atomic uint32_t *serial = &session->answer.serial;
+	uint64_t until = gp_now_ns() + ANSWER_NS, now = 0;
+	uint32_t seen;
+
+	query->serial = ++attached.serial;
+	if (!attached.send || !attached.send(atomic_load(&session->id), query))
+		return false;
+	while ((seen = atomic_load(serial)) != query->serial && (now = gp_now_ns()) < until) {
+		const struct timespec left = { .tv_sec = (time_t)((until - now) / 1000000000),
+					       .tv_nsec = (long)((until - now) % 1000000000) };
+
+		(void)syscall(SYS_futex, serial, FUTEX_WAIT, seen, &left, NULL, 0);
+	}
+	return seen == query->serial;
+}
+
+static struct gpd_ledger_answer answer_compute(struct gpd_ledger *ledger,
+					       struct gpd_ledger_session *session,
+					       const struct gpd_ledger_query *query);
+
+static struct gpd_ledger_answer
+ledger_query(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+	     struct gpd_ledger_query query)
+{
+	struct gpd_ledger_answer answer = { 0 };
+
+	if (!gpd_ledger_is_attached(ledger))
+		return answer_compute((struct gpd_ledger *)ledger,
+				      (struct gpd_ledger_session *)session, &query);
+	if (atomic_load(&ledger->sessions_open) <= 1 && query.type != GPD_LEDGER_HOST)
+		return answer;
+	pthread_mutex_lock(&attached.lock);
+	if (query_send_locked(session, &query)) {
+		answer.result = session->answer.result;
+		answer.reclaimable = session->answer.reclaimable;
+	}
+	pthread_mutex_unlock(&attached.lock);
+	return answer;
+}
+
+void
+gpd_ledger_answer(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		  const struct gpd_ledger_query *query)
+{
+	struct gpd_ledger_answer answer = answer_compute(ledger, session, query);
+
+	session->answer.result = answer.result;
+	session->answer.reclaimable = answer.reclaimable;
+	atomic_store(&session->answer.serial, query->serial);
+	(void)syscall(SYS_futex, &session->answer.serial, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Chosen when the session opens, because the limit of a client cannot be lowered later. */
@@ -107,6 +323,10 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 
 		if (atomic_load(&session->id) != 0)
 			continue;
+		/* Without a tenant's file, as in unit tests, the part is in the common file. */
+		if (ledger->tenants[tenant].identity &&
+		    !session_map(ledger, session, ledger->tenants[tenant].fd))
+			return NULL;
 		memset(session, 0, sizeof(*session));
 		session->tenant = tenant;
 		session->worker = worker;
@@ -117,8 +337,10 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 		}
 		atomic_init(&session->devices[GPD_LEDGER_CODE].memory_max, GPD_CODE_SESSION_MAX);
 		atomic_init(&session->devices[GPD_LEDGER_PINNED].memory_max, GPD_NO_LIMIT);
+		if (atomic_load(&ledger->sessions_used) <= (uint32_t)i)
+			atomic_store(&ledger->sessions_used, (uint32_t)i + 1);
 		atomic_store(&session->id, id);
-		atomic_fetch_add(&ledger->session_count, 1);
+		atomic_fetch_add(&ledger->sessions_open, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);
 		return session;
@@ -200,23 +422,27 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	/* Non-zero only if the worker was killed; otherwise it has released its slots. */
 	link_refund(tenant, atomic_exchange(&session->link_ns, 0));
 	tenant_add_counts(tenant, session);
-	if (atomic_exchange(&session->ended, 0) == 1)
-		atomic_fetch_sub(&ledger->ended, 1);
+	atomic_store(&session->ended, 0);
 	atomic_store(&session->id, 0);
-	atomic_fetch_sub(&ledger->session_count, 1);
+	atomic_fetch_sub(&ledger->sessions_open, 1);
+	/* Returns the pages, which are zeros afterwards. */
+	(void)madvise((char *)session + SESSION_PART, SESSION_PART_SIZE, MADV_REMOVE);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
 	/* A worker that was killed in the middle of a charge has left the sum too high. */
 	for (int d = 0; last && d < GPD_LEDGER_LINES; d++) {
 		atomic_store(&tenant->devices[d].memory, 0);
 		atomic_store(&tenant->devices[d].allowance, 0);
 	}
+	if (last)
+		atomic_store(&tenant->host, 0);
 }
 
 struct gpd_ledger_session *
 gpd_ledger_next(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
 		int32_t worker)
 {
-	const struct gpd_ledger_session *end = ledger->sessions + GPD_LEDGER_SESSIONS;
+	const struct gpd_ledger_session *end =
+		ledger->sessions + atomic_load(&ledger->sessions_used);
 
 	for (after = after ? after + 1 : ledger->sessions; after < end; after++) {
 		if (atomic_load(&after->id) &&
@@ -231,9 +457,6 @@ gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
 	for (struct gpd_ledger_session *s = NULL; (s = gpd_ledger_next(ledger, s, worker));)
 		gpd_ledger_close(ledger, s);
-	/* A worker that was killed in the middle of a charge may have left the count too high. */
-	if (!gpd_ledger_next(ledger, NULL, GPD_LEDGER_ANY_WORKER))
-		atomic_store(&ledger->host, 0);
 }
 
 static bool
@@ -295,19 +518,31 @@ next_other_session(const struct gpd_ledger *ledger, const struct gpd_ledger_sess
 void
 gpd_ledger_set_closing(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 {
-	if (atomic_exchange(&session->ended, 1) == 0)
-		atomic_fetch_add(&ledger->ended, 1);
+	(void)ledger;
+	atomic_store(&session->ended, 1);
+}
+
+static bool
+others_are_closing(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	for (const struct gpd_ledger_session *other = NULL;
+	     (other = next_other_session(ledger, other, session, false));) {
+		if (atomic_load(&other->ended))
+			return true;
+	}
+	return false;
 }
 
 bool
 gpd_ledger_has_closing(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
 {
-	return atomic_load(&ledger->ended) > atomic_load(&session->ended);
+	return ledger_query(ledger, session,
+			    (struct gpd_ledger_query){ .type = GPD_LEDGER_CLOSING })
+		.result;
 }
 
-bool
-gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		  bool of_tenant)
+static bool
+others_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, bool of_tenant)
 {
 	bool any = false;
 
@@ -324,6 +559,16 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 		      any;
 	}
 	return any;
+}
+
+bool
+gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		  bool of_tenant)
+{
+	return ledger_query(ledger, session,
+			    (struct gpd_ledger_query){ .type = GPD_LEDGER_RECALL,
+						       .of_tenant = of_tenant })
+		.result;
 }
 
 /* Returns whether `other` belongs to another tenant that was marked slow (at slow_ns) before
@@ -376,9 +621,9 @@ frees_are_late(struct gpd_ledger_session *session, uint64_t now)
 	return false;
 }
 
-bool
-gpd_ledger_has_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-			     bool of_tenant, uint64_t waited_ns)
+static bool
+others_have_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			  bool of_tenant, uint64_t waited_ns)
 {
 	uint64_t now = gp_now_ns();
 	bool any = false;
@@ -401,6 +646,17 @@ gpd_ledger_has_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_
 			any = true;
 	}
 	return any;
+}
+
+bool
+gpd_ledger_has_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			     bool of_tenant, uint64_t waited_ns)
+{
+	return ledger_query(ledger, session,
+			    (struct gpd_ledger_query){ .type = GPD_LEDGER_PENDING_FREES,
+						       .of_tenant = of_tenant,
+						       .amount = waited_ns })
+		.result;
 }
 
 /* Returns whether the recall has taken longer than a well-behaved client needs. */
@@ -456,9 +712,9 @@ gpd_ledger_extend_recall(struct gpd_ledger_session *session, uint64_t ns)
 	atomic_fetch_add(&session->recall_extension_ns, ns);
 }
 
-bool
-gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-			      bool of_tenant)
+static bool
+others_have_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			   bool of_tenant)
 {
 	uint64_t now = gp_now_ns();
 	bool any = false;
@@ -476,9 +732,19 @@ gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger
 	return any;
 }
 
-struct gpd_ledger_reclaimable
-gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		       int device)
+bool
+gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			      bool of_tenant)
+{
+	return ledger_query(ledger, session,
+			    (struct gpd_ledger_query){ .type = GPD_LEDGER_PENDING_RECALL,
+						       .of_tenant = of_tenant })
+		.result;
+}
+
+static struct gpd_ledger_reclaimable
+others_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		   int device)
 {
 	struct gpd_ledger_reclaimable cached = { 0 };
 	uint64_t now = gp_now_ns();
@@ -496,6 +762,16 @@ gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_
 			cached.of_tenant += bytes + atomic_load(&line->allowance);
 	}
 	return cached;
+}
+
+struct gpd_ledger_reclaimable
+gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		       int device)
+{
+	return ledger_query(ledger, session,
+			    (struct gpd_ledger_query){ .type = GPD_LEDGER_RECLAIMABLE,
+						       .device = device })
+		.reclaimable;
 }
 
 void
@@ -537,23 +813,76 @@ host_excess(uint64_t bytes)
 	return bytes > GPD_HOST_MIN ? bytes - GPD_HOST_MIN : 0;
 }
 
+/* Grants the tenant more of the limit, and withdraws what other tenants have not used. A worker may
+ * charge to a grant while it is withdrawn: the sum then exceeds the limit by these bytes. */
+static bool
+host_grant(struct gpd_ledger *ledger, struct gpd_ledger_tenant *tenant, uint64_t bytes)
+{
+	uint64_t max = atomic_load(&ledger->host_max) / 2, others = 0;
+	uint64_t used = atomic_load(&tenant->host), more;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		struct gpd_ledger_tenant *other = &ledger->tenants[i];
+		uint64_t granted = atomic_load(&other->host_granted);
+
+		if (other == tenant || !granted)
+			continue;
+		granted = gpd_u64_min(granted, atomic_load(&other->host));
+		atomic_store(&other->host_granted, granted);
+		others += granted;
+	}
+	if (others > max || used > max - others || bytes > max - others - used)
+		return false;
+	more = gpd_u64_min(max - others - used, bytes + max / HOST_GRANTS);
+	atomic_store(&tenant->host_granted, used + more);
+	return true;
+}
+
+void
+gpd_ledger_set_host_max(struct gpd_ledger *ledger, uint64_t bytes)
+{
+	if (atomic_exchange(&ledger->host_max, bytes) == bytes)
+		return;
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		struct gpd_ledger_tenant *tenant = &ledger->tenants[i];
+
+		atomic_store(&tenant->host_granted,
+			     gpd_u64_min(atomic_load(&tenant->host), bytes / 2));
+	}
+}
+
+/* Adds to the tenant's use of the host memory that all sessions share. */
+static bool
+host_try_add(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, uint64_t bytes)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	struct gpd_ledger_query query = { .type = GPD_LEDGER_HOST, .amount = bytes };
+
+	if (atomic_load(&ledger->host_max) == GPD_NO_LIMIT)
+		return counter_try_add(&tenant->host, GPD_NO_LIMIT, bytes);
+	/* Other threads may use the grant first. */
+	while (!counter_try_add(&tenant->host, atomic_load(&tenant->host_granted), bytes)) {
+		if (!ledger_query(ledger, session, query).result)
+			return false;
+	}
+	return true;
+}
+
 bool
 gpd_ledger_charge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 		       uint64_t bytes)
 {
-	uint64_t max = atomic_load(&ledger->host_max);
 	uint64_t before = atomic_load(&session->host);
 
-	max = max == GPD_NO_LIMIT ? max : max / 2;
 	for (;;) {
 		uint64_t more = host_excess(before + bytes) - host_excess(before);
 
-		if (more && !counter_try_add(&ledger->host, max, more))
+		if (more && !host_try_add(ledger, session, more))
 			return false;
 		if (atomic_compare_exchange_weak(&session->host, &before, before + bytes))
 			return true;
 		/* Another thread of the session changed the value first. */
-		atomic_fetch_sub(&ledger->host, more);
+		atomic_fetch_sub(&ledger->tenants[session->tenant].host, more);
 	}
 }
 
@@ -563,7 +892,40 @@ gpd_ledger_uncharge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *s
 {
 	uint64_t before = atomic_fetch_sub(&session->host, bytes);
 
-	atomic_fetch_sub(&ledger->host, host_excess(before) - host_excess(before - bytes));
+	atomic_fetch_sub(&ledger->tenants[session->tenant].host,
+			 host_excess(before) - host_excess(before - bytes));
+}
+
+static struct gpd_ledger_answer
+answer_compute(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+	       const struct gpd_ledger_query *query)
+{
+	struct gpd_ledger_answer answer = { 0 };
+
+	switch (query->type) {
+	case GPD_LEDGER_RECALL:
+		answer.result = others_recall(ledger, session, query->of_tenant);
+		break;
+	case GPD_LEDGER_PENDING_RECALL:
+		answer.result = others_have_pending_recall(ledger, session, query->of_tenant);
+		break;
+	case GPD_LEDGER_PENDING_FREES:
+		answer.result = others_have_pending_frees(ledger, session, query->of_tenant,
+							  query->amount);
+		break;
+	case GPD_LEDGER_CLOSING:
+		answer.result = others_are_closing(ledger, session);
+		break;
+	case GPD_LEDGER_RECLAIMABLE:
+		if (query->device >= 0 && query->device < GPD_LEDGER_LINES)
+			answer.reclaimable = others_reclaimable(ledger, session, query->device);
+		break;
+	case GPD_LEDGER_HOST:
+		answer.result = host_grant(ledger, &ledger->tenants[session->tenant],
+					   query->amount);
+		break;
+	}
+	return answer;
 }
 
 static uint64_t

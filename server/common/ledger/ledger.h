@@ -9,6 +9,18 @@
  * only changed by atomic operations, and no charge by gpd_ledger_charge() raises it above the
  * limit. Lowering a quota below the current usage frees nothing: only new allocations fail.
  *
+ * A worker may write only parts of tenants whose sessions it has run, so that a client that takes
+ * over a worker cannot change accounts of other tenants. Each struct below therefore has two
+ * halves, each in pages of its own:
+ * - The common half is in one file that is sealed against new writable mappings
+ *   (F_SEAL_FUTURE_WRITE). Only the supervisor writes it; every worker reads it.
+ * - The part (from the member that is aligned to GPD_LEDGER_PAGE) is in a file of the tenant,
+ *   together with the parts of the tenant's sessions. The supervisor and workers that have got the
+ *   file with GPD_CHANNEL_OPEN write it. In other workers the part reads as zeros.
+ * Limits of a tenant are in its part, because the worker itself enforces them. The supervisor takes
+ * no index, size or identity from a part. A worker that needs the parts of other tenants queries
+ * the supervisor (struct gpd_ledger_query).
+ *
  * Terms: a tenant and a session each have an entry, and an entry has one line for each device and
  * kind of host memory (devices[]).
  * Ownership: gpd_ledger_create() or gpd_ledger_attach() maps the ledger and gpd_ledger_destroy()
@@ -19,7 +31,7 @@
  * are atomic. Members of plain types are written by the supervisor, unless a member states
  * otherwise, before the session's worker gets GPD_CHANNEL_OPEN (channel.h) or the tenant gets its
  * first session. Only the supervisor's main thread opens and closes entries and sets limits. No
- * function blocks.
+ * function blocks, except for queries in a worker.
  * Errors: gpd_ledger_charge() and gpd_ledger_charge_host() return false if a limit would be
  * exceeded.
  * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
@@ -51,6 +63,15 @@
 #define GPD_TENANT_NAME_MAX 64
 /* Index of the tenant of clients that request none; it always exists. */
 #define GPD_TENANT_DEFAULT 0
+
+/* Size in bytes of the largest page that the processor's kernels use. */
+#ifdef __x86_64__
+#define GPD_LEDGER_PAGE 4096
+#else
+#define GPD_LEDGER_PAGE 65536
+#endif
+/* Declares the first member of a part. */
+#define GPD_LEDGER_PART __attribute__((aligned(GPD_LEDGER_PAGE)))
 
 /* Value of a limit that is not set. */
 #define GPD_NO_LIMIT UINT64_MAX
@@ -107,11 +128,21 @@ struct gpd_ledger_tenant_line {
 /* Entry of a tenant. */
 struct gpd_ledger_tenant {
 	char name[GPD_TENANT_NAME_MAX]; /* "": the entry is free */
-	uint64_t identity;         /* unique per tenant; an entry may be reused by another tenant */
-	_Atomic uint32_t sessions; /* number of open sessions */
+	/* Unique per tenant; an entry may be reused by another tenant. 0: never used. */
+	uint64_t identity;
+	/* Supervisor: descriptor of the tenant's file, owned; valid if identity is not 0. */
+	int32_t fd;
+	_Atomic uint32_t sessions;       /* number of open sessions */
+	_Atomic uint64_t sessions_total; /* number of sessions opened since the entry was created */
+	/* Maximum of `host` (below), as the supervisor has granted it. */
+	_Atomic uint64_t host_granted;
+	/* Time of gp_now_ms() until which new sessions get workers of their own; 0: none. Used by
+	 * the supervisor only. */
+	int64_t isolated_until_ms;
+	struct gpd_ledger_counts ended; /* sums over ended sessions */
+	/* The tenant's part. Bandwidth limit in bytes per second; GPD_NO_LIMIT: none. */
+	_Atomic uint64_t bandwidth_max GPD_LEDGER_PART;
 	_Atomic uint32_t priority; /* 0 normal, 1 low, 2 high */
-	/* Bandwidth limit in bytes per second; GPD_NO_LIMIT: none. */
-	_Atomic uint64_t bandwidth_max;
 	/* Time at which the bandwidth limit permits the next bytes. */
 	_Atomic uint64_t link_free_ns;
 	_Atomic uint32_t link_limit; /* number of changes of bandwidth_max */
@@ -120,12 +151,12 @@ struct gpd_ledger_tenant {
 	_Atomic uint64_t slow_ns;
 	/* Time at which a free of one of its sessions was slow (GPD_FREE_LATE_NS); 0: never. */
 	_Atomic uint64_t frees_slow_ns;
-	_Atomic uint64_t sessions_total; /* number of sessions opened since the entry was created */
-	/* Time of gp_now_ms() until which new sessions get workers of their own; 0: none. Used by
-	 * the supervisor only. */
-	int64_t isolated_until_ms;
-	struct gpd_ledger_counts ended; /* sums over ended sessions */
+	/* Sum over its sessions of the host memory for handles and printed text beyond
+	 * GPD_HOST_MIN. */
+	_Atomic uint64_t host;
 	struct gpd_ledger_tenant_line devices[GPD_LEDGER_LINES];
+	/* Log budgets of its sessions, by index in the second half of gpd_ledger.log_budgets. */
+	struct gpd_log_bucket log_buckets[GPD_LOG_BUDGETS];
 };
 
 /* Limits and usage of a session on one device, or of one kind of host memory. */
@@ -160,6 +191,40 @@ enum gpd_ledger_cache_state {
 	GPD_CACHE_RECALLED, /* the client has been requested to release its cache */
 };
 
+/* What a session's worker queries from the supervisor, which reads the parts of all tenants. */
+enum gpd_ledger_query_type {
+	GPD_LEDGER_RECALL,          /* gpd_ledger_recall() */
+	GPD_LEDGER_PENDING_RECALL,  /* gpd_ledger_has_pending_recall() */
+	GPD_LEDGER_PENDING_FREES,   /* gpd_ledger_has_pending_frees() */
+	GPD_LEDGER_CLOSING,         /* gpd_ledger_has_closing() */
+	GPD_LEDGER_RECLAIMABLE,     /* gpd_ledger_reclaimable() */
+	GPD_LEDGER_HOST,            /* more of the host memory that all sessions share */
+	GPD_LEDGER_QUERIES,
+};
+
+/* A query: data of GPD_CHANNEL_QUERY. */
+struct gpd_ledger_query {
+	uint32_t type;      /* enum gpd_ledger_query_type */
+	uint32_t serial;    /* number of the query in its process */
+	uint32_t of_tenant; /* 1: only sessions of the same tenant */
+	int32_t device;     /* GPD_LEDGER_RECLAIMABLE: index of the line */
+	/* GPD_LEDGER_PENDING_FREES: time waited so far; GPD_LEDGER_HOST: bytes needed. */
+	uint64_t amount;
+};
+
+/* Bytes that other sessions would release if a session ran out of memory. of_device: of the
+ * device's memory. of_tenant: of the quota of the session's tenant. */
+struct gpd_ledger_reclaimable {
+	uint64_t of_device, of_tenant;
+};
+
+/* Answer to a query, in the part of the session. */
+struct gpd_ledger_answer {
+	_Atomic uint32_t serial; /* that of the query, written last; a futex */
+	uint32_t result;         /* the function's result: 0 or 1 */
+	struct gpd_ledger_reclaimable reclaimable;
+};
+
 /* Entry of a session. */
 struct gpd_ledger_session {
 	_Atomic uint64_t id;       /* ID of the session; 0: the entry is free */
@@ -168,8 +233,11 @@ struct gpd_ledger_session {
 	_Atomic uint32_t pid;      /* process ID of the client on its machine */
 	_Atomic uint64_t machine;  /* hash of the name of the client's machine, as it reports it */
 	uint32_t log_budget;       /* index of its log budget (log_budget.h) */
-	_Atomic uint32_t logged;   /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority; /* 0 normal, 1 low, 2 high */
+	/* Limit of its deferred queue in bytes; constant while the session is open. */
+	uint64_t deferred_max;
+	/* The session's part. enum gpd_ledger_logged. */
+	_Atomic uint32_t logged GPD_LEDGER_PART;
 	/* Numbers of frees in progress, in two epochs. pending_epoch is the index for new frees;
 	 * the other element counts those that began before pending_epoch_ns. */
 	_Atomic uint32_t pending_frees[2];
@@ -186,13 +254,12 @@ struct gpd_ledger_session {
 	_Atomic uint64_t recall_extension_ns;
 	_Atomic uint32_t slow;    /* 1: it once took too long to release its cache */
 	_Atomic uint32_t waiting; /* 1: its executor waits for memory of other sessions */
-	/* Limit of its deferred queue in bytes; constant while the session is open. */
-	uint64_t deferred_max;
+	struct gpd_ledger_answer answer; /* written by the supervisor */
 	_Atomic uint64_t host;    /* host memory charged for handles and printed text */
 	_Atomic uint64_t link_ns; /* length of the link slots that it has reserved and waits for */
 	struct gpd_ledger_counts counts; /* of this session */
 	struct gpd_ledger_line devices[GPD_LEDGER_LINES];
-} __attribute__((aligned(64)));
+};
 
 /* The shared memory. */
 struct gpd_ledger {
@@ -204,39 +271,66 @@ struct gpd_ledger {
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
 	/* Total memory of a device, as reported by its workers; 0: not reported yet. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
-	_Atomic uint32_t session_count; /* number of open sessions, of all workers */
-	_Atomic uint32_t ended;         /* number of sessions whose `ended` is set */
-	_Atomic uint32_t idle_timeout;  /* seconds after which an idle session is ended; 0: never */
+	/* Number of entries at the start of `sessions` of which some have been used. */
+	_Atomic uint32_t sessions_used;
+	_Atomic uint32_t sessions_open; /* number of open sessions */
+	_Atomic uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
 	/* Milliseconds after which a silent peer is disconnected; 0: never. */
 	_Atomic uint32_t timeout_ms;
 	/* Limit of host memory for all sessions together: half of it for deferred queues, half for
 	 * handles and printed text. GPD_NO_LIMIT: none. */
 	_Atomic uint64_t host_max;
-	/* Sum over all sessions of the host memory for handles and printed text beyond
-	 * GPD_HOST_MIN. */
-	_Atomic uint64_t host;
-	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
-	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
-	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
 	uint64_t tenant_identities; /* number of identities assigned; used by the supervisor only */
 	/* Number of connections that workers rejected for lack of a valid ticket. */
 	_Atomic uint64_t lanes_refused;
+	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
+	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
+	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 };
 
 /* Creates and maps a ledger with the tenant "default". *fd_p is its descriptor for the workers,
- * close-on-exec, which the caller closes. On failure returns NULL with errno set, and *fd_p is
+ * close-on-exec, which the caller closes; it allows no writable mapping (a kernel before 5.1 cannot
+ * ensure that, and a warning is logged). On failure returns NULL with errno set, and *fd_p is
  * -1. */
 struct gpd_ledger *gpd_ledger_create(int *fd_p);
-/* Maps the ledger in a worker, and closes fd also on failure. Returns NULL with errno set on
- * failure; EINVAL: fd is not a ledger of this program. */
-struct gpd_ledger *gpd_ledger_attach(int fd);
-/* Unmaps the ledger in this process. Accepts NULL. */
+/* Unmaps the ledger in the process that has created it, and closes the files of the tenants.
+ * Accepts NULL. */
 void gpd_ledger_destroy(struct gpd_ledger *ledger);
 
+/* Worker: maps the ledger for reading, and closes fd also on failure. A process attaches one
+ * ledger, and unmaps it when it exits. send: sends a query of the session with this ID to the
+ * supervisor, from any thread, and returns whether it was sent; NULL: queries have the answer that
+ * there are no other sessions. Returns NULL with errno set on failure; EINVAL: fd is not a ledger
+ * of this program. */
+typedef bool gpd_ledger_send_query(uint64_t session, const struct gpd_ledger_query *query);
+struct gpd_ledger *gpd_ledger_attach(int fd, gpd_ledger_send_query *send);
+/* Worker: maps the parts of the entry and of its tenant for writing. entry: index of a session that
+ * gpd_ledger_open() has opened for this worker. fd: from gpd_ledger_share(); closed or owned by the
+ * ledger, also on failure. Returns false with errno set on failure; EINVAL: fd is not a tenant's
+ * file. Main thread, before the session's first use of the ledger. */
+bool gpd_ledger_attach_session(struct gpd_ledger *ledger, uint32_t entry, int fd);
+/* Returns whether this process has attached the ledger. */
+bool gpd_ledger_is_attached(const struct gpd_ledger *ledger);
+/* Supervisor: returns a descriptor of the file of the session's tenant for the session's worker,
+ * close-on-exec, which the caller owns; -1 with errno set on failure. */
+int gpd_ledger_share(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session);
+
 /* Supervisor: initializes the entry at this index for a tenant without limits, and gives it a new
- * identity. The entry must be free or without sessions, as everything in it is overwritten. name:
- * at most GPD_TENANT_NAME_MAX - 1 bytes; it is copied. */
-void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
+ * identity and a new file. The entry must be free or without sessions, as everything in it is
+ * overwritten. name: at most GPD_TENANT_NAME_MAX - 1 bytes; it is copied. Returns false with errno
+ * set, and changes nothing, if no file can be created. */
+bool gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
+
+/* Supervisor: answers a query of the session's worker, and wakes the thread that waits for it.
+ * Invalid queries get the answer 0. */
+void gpd_ledger_answer(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		       const struct gpd_ledger_query *query);
+/* Supervisor: sets the limit of host memory (host_max). */
+void gpd_ledger_set_host_max(struct gpd_ledger *ledger, uint64_t bytes);
+/* Copies the line of a session of a tenant that has a session in this process. Zeros: the line
+ * cannot be read. */
+void gpd_ledger_read_line(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			  int device, struct gpd_ledger_line *line);
 
 /* Supervisor: assigns an entry to a session of this tenant, without limits of its own except
  * GPD_CODE_SESSION_MAX; the caller sets the limits and the other members before it requests the
@@ -281,7 +375,9 @@ bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
  * worker/schedule/account.h) calls gpd_ledger_recall() once, then waits and retries while
  * gpd_ledger_has_pending_recall() or gpd_ledger_has_pending_frees() returns true, and reports its
  * own waiting by gpd_ledger_extend_recall(). The workers of the recalled sessions request their
- * clients to release memory, and call gpd_ledger_set_cached() when the clients have done so.
+ * clients to release memory, and call gpd_ledger_set_cached() when the clients have done so. In a
+ * worker, functions about other sessions query the supervisor while there are any: they block until
+ * it answers, and after a second without an answer return as if there were no other session.
  */
 
 /* Maximum total time that an allocation waits for sessions to release their caches. */
@@ -375,11 +471,6 @@ struct gpd_ledger_headroom gpd_ledger_headroom(const struct gpd_ledger *ledger,
 					       const struct gpd_ledger_session *session, int device,
 					       uint64_t cached);
 
-/* Bytes that other sessions would release if a session ran out of memory. of_device: of the
- * device's memory. of_tenant: of the quota of the session's tenant. */
-struct gpd_ledger_reclaimable {
-	uint64_t of_device, of_tenant;
-};
 /* Returns the bytes that other sessions would release for this session on the device: caches and
  * allowances of sessions that respond in time. */
 struct gpd_ledger_reclaimable gpd_ledger_reclaimable(const struct gpd_ledger *ledger,

@@ -10,11 +10,13 @@
 
 enum state {
 	FREE,
-	NAMING, /* a process has claimed the entry and writes its name */
+	NAMING, /* a thread has claimed the entry and writes its name */
 	NAMED,
 };
 
 static struct gpd_ledger *ledger;
+/* In a worker, for lines of each owner that have no budget in a tenant's part. */
+static struct gpd_log_bucket worker_buckets[GPD_LOG_BUDGET_OWNERS];
 
 static const char *const others[GPD_LOG_BUDGET_OWNERS] = {
 	[GPD_LOG_BUDGET_ADDRESS] = "other addresses",
@@ -33,23 +35,34 @@ budget_get_owner(uint32_t budget)
 	return budget / GPD_LOG_BUDGETS;
 }
 
+static struct gpd_log_bucket *
+budget_get_bucket(uint32_t index)
+{
+	struct gpd_log_budget *budget = &ledger->log_budgets[index];
+
+	if (atomic_load(&budget->state) == NAMED && budget->tenant >= 0)
+		return &ledger->tenants[budget->tenant].log_buckets[index % GPD_LOG_BUDGETS];
+	return gpd_ledger_is_attached(ledger) ? &worker_buckets[budget_get_owner(index)]
+					      : &budget->own;
+}
+
 bool
 gpd_log_budget_consume(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms)
 {
-	struct gpd_log_budget *budget = &ledger->log_budgets[index];
+	struct gpd_log_bucket *bucket = budget_get_bucket(index);
 	int64_t each =
 		kind == GPD_LOG_BUDGET_INFO ? GPD_LOG_BUDGET_LINE_MS : GPD_LOG_BUDGET_WARNING_MS;
 	int64_t lines =
 		kind == GPD_LOG_BUDGET_INFO ? GPD_LOG_BUDGET_LINES : GPD_LOG_BUDGET_WARNINGS;
-	int64_t before = atomic_load(&budget->until_ms[kind]), start;
+	int64_t before = atomic_load(&bucket->until_ms[kind]), start;
 
 	do {
 		start = before > now_ms ? before : now_ms;
 		if (start + each > now_ms + lines * each) {
-			(void)atomic_fetch_add(&budget->dropped[kind], 1);
+			(void)atomic_fetch_add(&bucket->dropped[kind], 1);
 			return false;
 		}
-	} while (!atomic_compare_exchange_weak(&budget->until_ms[kind], &before, start + each));
+	} while (!atomic_compare_exchange_weak(&bucket->until_ms[kind], &before, start + each));
 	return true;
 }
 
@@ -78,42 +91,65 @@ budget_has_name(struct gpd_log_budget *budget, const char *name)
 	return atomic_load(&budget->state) == NAMED && strcmp(budget->name, name) == 0;
 }
 
-/* Claims the entry for this name. Returns false if it is not free. */
+/* Claims the entry for this name. tenant: index in the ledger; -1: none. Returns false if the entry
+ * is not free. */
 static bool
-budget_claim(struct gpd_log_budget *budget, const char *name)
+budget_claim(uint32_t index, const char *name, int32_t tenant)
 {
+	struct gpd_log_budget *budget = &ledger->log_budgets[index];
 	uint32_t state = FREE;
+	struct gpd_log_bucket *bucket;
 
 	if (!atomic_compare_exchange_strong(&budget->state, &state, NAMING))
 		return false;
-	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
-		atomic_store(&budget->until_ms[k], 0);
-		atomic_store(&budget->dropped[k], 0);
-	}
+	budget->tenant = tenant;
 	(void)snprintf(budget->name, sizeof(budget->name), "%s", name);
+	bucket = tenant < 0 ? &budget->own
+			    : &ledger->tenants[tenant].log_buckets[index % GPD_LOG_BUDGETS];
+	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
+		atomic_store(&bucket->until_ms[k], 0);
+		atomic_store(&bucket->dropped[k], 0);
+	}
 	atomic_store(&budget->state, NAMED);
 	return true;
 }
 
-/* Two processes that look up a new name at the same time may create an entry each; later lookups
- * find the first of them. */
-uint32_t
-gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name)
+/* Two threads that look up a new name at the same time may create an entry each; later lookups find
+ * the first of them. */
+static uint32_t
+budget_get(enum gpd_log_budget_owner owner, const char *name, int32_t tenant)
 {
 	uint32_t shared = owner * GPD_LOG_BUDGETS, end = shared + GPD_LOG_BUDGETS;
 
-	if (!ledger)
+	if (!ledger || gpd_ledger_is_attached(ledger))
 		return shared;
 	for (uint32_t i = shared + 1; i < end; i++) {
 		if (budget_has_name(&ledger->log_budgets[i], name))
 			return i;
 	}
 	for (uint32_t i = shared + 1; i < end; i++) {
-		if (budget_claim(&ledger->log_budgets[i], name))
+		if (budget_claim(i, name, tenant))
 			return i;
 	}
-	(void)budget_claim(&ledger->log_budgets[shared], others[owner]);
+	(void)budget_claim(shared, others[owner], -1);
 	return shared;
+}
+
+uint32_t
+gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name)
+{
+	return budget_get(owner, name, -1);
+}
+
+/* Returns the tenant's index in the ledger, or -1. */
+static int32_t
+find_tenant(const char *name)
+{
+	for (int32_t i = 0; ledger && i < GPD_LEDGER_TENANTS; i++) {
+		if (strcmp(ledger->tenants[i].name, name) == 0)
+			return i;
+	}
+	return -1;
 }
 
 uint32_t
@@ -122,15 +158,16 @@ gpd_log_budget_get_for_sessions(const char *tenant, const char *address)
 	char name[GPD_LOG_BUDGET_NAME_MAX];
 
 	(void)snprintf(name, sizeof(name), "sessions of tenant %s from %s", tenant, address);
-	return gpd_log_budget_get(GPD_LOG_BUDGET_SESSIONS, name);
+	return budget_get(GPD_LOG_BUDGET_SESSIONS, name, find_tenant(tenant));
 }
 
 static void
 budget_report_dropped(uint32_t index)
 {
 	struct gpd_log_budget *budget = &ledger->log_budgets[index];
-	uint32_t news = atomic_exchange(&budget->dropped[GPD_LOG_BUDGET_INFO], 0);
-	uint32_t warnings = atomic_exchange(&budget->dropped[GPD_LOG_BUDGET_WARNING], 0);
+	struct gpd_log_bucket *bucket = budget_get_bucket(index);
+	uint32_t news = atomic_exchange(&bucket->dropped[GPD_LOG_BUDGET_INFO], 0);
+	uint32_t warnings = atomic_exchange(&bucket->dropped[GPD_LOG_BUDGET_WARNING], 0);
 	unsigned long long all = (unsigned long long)news + warnings;
 
 	if (all && budget_get_owner(index) == GPD_LOG_BUDGET_ADDRESS)
@@ -141,10 +178,10 @@ budget_report_dropped(uint32_t index)
 }
 
 static bool
-budget_is_refilled(const struct gpd_log_budget *budget, int64_t now_ms)
+bucket_is_full(const struct gpd_log_bucket *bucket, int64_t now_ms)
 {
 	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
-		if (atomic_load(&budget->until_ms[k]) > now_ms)
+		if (atomic_load(&bucket->until_ms[k]) > now_ms)
 			return false;
 	}
 	return true;
@@ -164,7 +201,7 @@ gpd_log_budget_check(int64_t now_ms)
 		if (atomic_load(&budget->state) != NAMED)
 			continue;
 		budget_report_dropped(i);
-		if (!used[i] && budget_is_refilled(budget, now_ms))
+		if (!used[i] && bucket_is_full(budget_get_bucket(i), now_ms))
 			atomic_store(&budget->state, FREE);
 	}
 }

@@ -6,8 +6,10 @@
  * The budgets are a table in the ledger, which the supervisor and its workers share; a new worker
  * therefore does not give a client a new budget. A budget belongs to an address without a session
  * (named as in client_address_name.h), or to all sessions of one tenant from one address. The first
- * lookup in any process creates it. Dropped lines are counted, and the supervisor logs their
- * number.
+ * lookup in the supervisor creates it. The counts of a tenant's budgets are in the tenant's part of
+ * the ledger, which workers of the tenant write. Lines of a worker that belong to no tenant have a
+ * budget in that process. Dropped lines are counted, and the supervisor logs their number, except
+ * for those of a budget in a worker.
  *
  * Ownership: the ledger contains the table; a budget is referred to by its index.
  * Threads: any, of any process, unless a function states otherwise. No function blocks.
@@ -56,13 +58,20 @@ enum gpd_log_budget_kind {
 	GPD_LOG_BUDGET_KINDS,   /* number of kinds */
 };
 
-/* An entry of the table in the ledger. */
-struct gpd_log_budget {
-	_Atomic uint32_t state;             /* free, being named, or named (log_budget.c) */
-	char name[GPD_LOG_BUDGET_NAME_MAX]; /* name of the owner; valid once named */
+/* The token buckets of a budget. */
+struct gpd_log_bucket {
 	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* time at which the bucket is full again */
 	/* Lines not written since the last report. */
 	_Atomic uint32_t dropped[GPD_LOG_BUDGET_KINDS];
+};
+
+/* An entry of the table in the ledger, written by the supervisor. */
+struct gpd_log_budget {
+	_Atomic uint32_t state;             /* free, being named, or named (log_budget.c) */
+	char name[GPD_LOG_BUDGET_NAME_MAX]; /* name of the owner; valid once named */
+	/* Index of the tenant that has the buckets in its part of the ledger; -1: `own` is used. */
+	int32_t tenant;
+	struct gpd_log_bucket own;
 };
 
 /* Sets the ledger whose table this process uses (NULL: none); the ledger must stay mapped until a
@@ -71,11 +80,12 @@ struct gpd_log_budget {
 void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
 
 /* Returns the index of the budget with this name in the owner's half, and creates it if necessary.
- * Returns the index of the half's shared budget if no entry is free or no ledger is set. The index
+ * Returns the index of the half's shared budget if no entry is free, no ledger is set, or in a
+ * worker. The index
  * stays valid while a session in the ledger has it as log_budget, or until the budget is full
  * again; other callers look it up for each line. */
 uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
-/* Returns the index of the budget of the tenant's sessions from this address, as
+/* Returns the index of the budget of the sessions from this address of the tenant with this name, as
  * gpd_log_budget_get() does. */
 uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 

@@ -36,7 +36,9 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 		char room[sizeof(struct gpd_channel_open) +
 			  GPD_AVOID_MAX * sizeof(struct gpd_range)];
 	} message;
+	struct gpd_channel_header header = { .type = type, .session = connection->session };
 	size_t used;
+	int fd = -1;
 
 	if (avoid_count > GPD_AVOID_MAX)
 		avoid_count = GPD_AVOID_MAX;
@@ -47,7 +49,10 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 	message.open.entry = entry;
 	if (type == GPD_CHANNEL_OPEN) {
 		const ProtobufCBinaryData *program = &connection->hello->hello->program_key;
+		const struct gpd_ledger *ledger = admission->quota->ledger;
 
+		/* On failure the worker reports why it cannot open the session. */
+		fd = gpd_ledger_share(ledger, &ledger->sessions[entry]);
 		memcpy(message.open.ticket, connection->ticket, sizeof(message.open.ticket));
 		if (program->len == sizeof(message.open.program))
 			memcpy(message.open.program, program->data, program->len);
@@ -61,7 +66,7 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
-	gpd_admission_send_session(connection->worker, type, connection->session, &message, used);
+	gpd_admission_send(connection->worker, &header, &message, used, fd);
 	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 

@@ -51,10 +51,13 @@ entry_get(struct gpd_tenants *tenants, const char *name)
 	/* Entries of former tenants are reused last, so that their usage stays visible. */
 	if (unused < 0)
 		unused = left;
-	if (unused >= 0) {
-		gpd_ledger_add_tenant(tenants->ledger, (uint32_t)unused, name);
-		tenants->guests[unused] = false;
+	if (unused < 0)
+		return -1;
+	if (!gpd_ledger_add_tenant(tenants->ledger, (uint32_t)unused, name)) {
+		gpd_error("no shared memory for tenant %s: %m", name);
+		return -1;
 	}
+	tenants->guests[unused] = false;
 	return unused;
 }
 
@@ -174,8 +177,8 @@ config_apply(struct gpd_tenants *tenants)
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->timeout_ms, get_timeout_ms(tenants->config));
-	atomic_store(&tenants->ledger->host_max,
-		     gpd_config_get_host_memory(tenants->config, tenants->machine_memory));
+	gpd_ledger_set_host_max(tenants->ledger, gpd_config_get_host_memory(
+							 tenants->config, tenants->machine_memory));
 	machine_memory_divide(tenants, -1);
 }
 
@@ -211,6 +214,7 @@ gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *fac
 		if (from->uuid.len == sizeof(to->uuid))
 			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
 		to->memory = from->total_memory;
+		atomic_store(&tenants->ledger->device_memory[i], from->total_memory);
 		to->multiprocessors = gpd_tenants_get_sms(from);
 	}
 	config_apply(tenants);

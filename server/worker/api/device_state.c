@@ -20,18 +20,22 @@ list_processes(const struct gpd_account *account, int device, bool times, struct
 
 	if (!all)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (int i = 0; i < GPD_LEDGER_SESSIONS && count < GP_STATE_PROCESSES_MAX; i++) {
-		struct gpd_ledger_session *other = &account->ledger->sessions[i];
-		const struct gpd_ledger_line *line = &other->devices[device];
-		uint64_t memory = GPD_LEDGER_IN_USE(line);
+	for (const struct gpd_ledger_session *other = NULL;
+	     count < GP_STATE_PROCESSES_MAX &&
+	     (other = gpd_ledger_next(account->ledger, other, GPD_LEDGER_ANY_WORKER));) {
+		struct gpd_ledger_line line;
+		uint64_t memory;
 
-		if (atomic_load(&other->id) == 0 || other->tenant != account->entry->tenant ||
-		    atomic_load(&other->machine) != atomic_load(&account->entry->machine) ||
-		    memory == 0)
+		if (other->tenant != account->entry->tenant ||
+		    atomic_load(&other->machine) != atomic_load(&account->entry->machine))
+			continue;
+		gpd_ledger_read_line(account->ledger, other, device, &line);
+		memory = GPD_LEDGER_IN_USE(&line);
+		if (memory == 0)
 			continue;
 		all[count++] = (struct gp_state_process){
 			.pid = atomic_load(&other->pid),
-			.memory = times ? atomic_load(&line->gpu_ns) : memory,
+			.memory = times ? atomic_load(&line.gpu_ns) : memory,
 		};
 	}
 	*bytes = (struct gp_bytes){ all, count * sizeof(*all) };

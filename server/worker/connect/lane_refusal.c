@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/connect/lane_refusal.h"
 
-#include "server/common/base/client_address_name.h"
-#include "server/common/ledger/ledger.h"
+#include "server/common/ledger/channel.h"
 #include "server/worker/session/sessions.h"
 
 #include <stdarg.h>
@@ -11,15 +10,13 @@
 void
 gpd_lane_refusal_report(const char *peer, bool has_valid_ticket, const char *format, ...)
 {
-	char address[GPD_CLIENT_ADDRESS_NAME_MAX], text[256];
+	struct gpd_channel_refused refused = { .has_valid_ticket = has_valid_ticket };
 	va_list args;
 
+	(void)snprintf(refused.peer, sizeof(refused.peer), "%s", peer);
 	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
+	(void)vsnprintf(refused.reason, sizeof(refused.reason), format, args);
 	va_end(args);
-	if (!has_valid_ticket)
-		gpd_ledger_count(&gpd_sessions.ledger->lanes_refused, 1);
-	gpd_client_address_name(peer, NULL, address);
-	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
-			   "%s: %s", peer, text);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_LANE_REFUSED, 0, 0, &refused,
+					     sizeof(refused));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports the refusal of a connection that requested a lane of a session: logs a line, within the
- * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger
- * (lanes_refused) unless the peer is known to be a client of this worker.
+ * Reports the refusal of a connection that requested a lane of a session to the supervisor, which
+ * logs a line, within the log budget (log_budget.h) of the peer's address, and counts the refusal
+ * (lanes_refused of the ledger) unless the peer is known to be a client of this worker.
  *
  * Threads: any.
  */
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* Logs "peer: " and the first 255 bytes of the formatted text. peer: address text as returned by
+/* Reports "peer: " and the first 255 bytes of the formatted text. peer: address text as returned by
  * gp_conn_peer(). has_valid_ticket: the peer has sent the ticket (secret) of a session of this
  * worker, and the refusal is not counted. A TLS handshake that failed proves nothing:
  * has_valid_ticket is then false. The strings may be freed on return. */

@@ -56,7 +56,7 @@ result_get_name(CUresult result)
 }
 
 static CUresult
-start_device(struct gpd_ledger *ledger, int ordinal)
+start_device(int ordinal)
 {
 	struct gpd_device *device = &gpd_devices.all[ordinal];
 	CUmemAllocationProp prop = {
@@ -82,7 +82,6 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 	if (result != CUDA_SUCCESS)
 		return result;
 	device->memory = memory;
-	atomic_store(&ledger->device_memory[ordinal], memory);
 	device->granularity = granularity;
 	if (granularity > gpd_devices.granularity)
 		gpd_devices.granularity = granularity;
@@ -149,8 +148,7 @@ connections_set(int connections)
 }
 
 int
-gpd_devices_start(const char *path, bool software, int connections, struct gpd_ledger *ledger,
-		  char *error, size_t size)
+gpd_devices_start(const char *path, bool software, int connections, char *error, size_t size)
 {
 	int count = 0;
 	CUresult result;
@@ -176,7 +174,7 @@ gpd_devices_start(const char *path, bool software, int connections, struct gpd_l
 		count = GPD_DEVICES_MAX;
 	gpd_devices.count = count;
 	for (int i = 0; i < count; i++) {
-		result = start_device(ledger, i);
+		result = start_device(i);
 		if (result != CUDA_SUCCESS) {
 			snprintf(error, size, "%.512s: device %d cannot be used: %s",
 				 gpd_driver.path, i, result_get_name(result));

@@ -61,15 +61,14 @@ struct gpd_devices {
 extern struct gpd_devices gpd_devices;
 
 /* Opens the driver (gpd_driver_open(), driver.h), initializes its devices, including their marker
- * pages, partitions and GPU timestamps, and writes their memory sizes into the ledger. Devices
- * beyond GPD_DEVICES_MAX are ignored. path: file of the driver's library; NULL: NVIDIA's. software:
- * with NULL, the software device may be used if NVIDIA's library fails. connections: number of
- * hardware queues of each context, unless CUDA_DEVICE_MAX_CONNECTIONS has it. Removes REMOTE_GPU
- * from the environment. Blocks on the GPUs. Called once, by the main thread, before the first
- * session. Leaves the context of device 0 current. Returns 0; or -1, with the reason as one line of
- * text in error, an array of size bytes, and the worker cannot start. */
-int gpd_devices_start(const char *path, bool software, int connections, struct gpd_ledger *ledger,
-		      char *error, size_t size);
+ * pages, partitions and GPU timestamps. Devices beyond GPD_DEVICES_MAX are ignored. path: file of
+ * the driver's library; NULL: NVIDIA's. software: with NULL, the software device may be used if
+ * NVIDIA's library fails. connections: number of hardware queues of each context, unless
+ * CUDA_DEVICE_MAX_CONNECTIONS has it. Removes REMOTE_GPU from the environment. Blocks on the GPUs.
+ * Called once, by the main thread, before the first session. Leaves the context of device 0
+ * current. Returns 0; or -1, with the reason as one line of text in error, an array of size bytes,
+ * and the worker cannot start. */
+int gpd_devices_start(const char *path, bool software, int connections, char *error, size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */
 struct gpd_device *gpd_device_get(int ordinal);

@@ -61,7 +61,7 @@ bool
 gpd_sessions_may_spin(void)
 {
 	/* Workers share the processors. */
-	int count = gpd_sessions.ledger ? (int)atomic_load(&gpd_sessions.ledger->session_count)
+	int count = gpd_sessions.ledger ? (int)atomic_load(&gpd_sessions.ledger->sessions_open)
 					: atomic_load(&gpd_sessions.count);
 	int cpus = gpd_sessions.cpus;
 

@@ -7,6 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +39,12 @@ static struct gpd_ledger_tenant_line *
 tenant_line(void)
 {
 	return &ledger->tenants[GPD_TENANT_DEFAULT].devices[0];
+}
+
+static uint64_t
+tenant_host(void)
+{
+	return atomic_load(&ledger->tenants[GPD_TENANT_DEFAULT].host);
 }
 
 #define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
@@ -347,17 +358,20 @@ TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts)
 
 TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others)
 {
-	int status;
-	pid_t worker = fork();
+	int status, parts[3];
+	pid_t worker;
 
+	for (int i = 0; i < 3; i++)
+		parts[i] = gpd_ledger_share(
+			ledger, gpd_ledger_open(ledger, (uint64_t)i + 1, GPD_TENANT_DEFAULT, 77));
+	worker = fork();
 	assert_true(worker >= 0);
 	if (worker == 0) {
-		struct gpd_ledger *mine = gpd_ledger_attach(ledger_fd);
+		struct gpd_ledger *mine = gpd_ledger_attach(ledger_fd, NULL);
 
-		for (uint64_t id = 1; id <= 3; id++) {
-			struct gpd_ledger_session *s = gpd_ledger_open(mine, id, 0, 77);
-
-			if (!gpd_ledger_charge(mine, s, 0, 10))
+		for (uint32_t i = 0; i < 3; i++) {
+			if (!gpd_ledger_attach_session(mine, i, parts[i]) ||
+			    !gpd_ledger_charge(mine, &mine->sessions[i], 0, 10))
 				_exit(1);
 		}
 		/* As if it was killed between two steps. */
@@ -366,6 +380,8 @@ TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others)
 	}
 	assert_int_equal(waitpid(worker, &status, 0), worker);
 	assert_int_equal(status, 0);
+	for (int i = 0; i < 3; i++)
+		(void)close(parts[i]);
 	assert_int_equal(tenant_line()->memory, 33);
 	assert_null(gpd_ledger_next(ledger, NULL, 78));
 	assert_non_null(gpd_ledger_open(ledger, 4, GPD_TENANT_DEFAULT, 78));
@@ -539,7 +555,7 @@ hold_and_let_go(void *arg)
 
 		if (gpd_ledger_charge_host(ledger, hoarder, bytes))
 			gpd_ledger_uncharge_host(ledger, hoarder, bytes);
-		assert_true(ledger->host <= GPD_HOST_MIN);
+		assert_true(tenant_host() <= GPD_HOST_MIN);
 	}
 	return arg;
 }
@@ -559,14 +575,14 @@ TEST(what_sessions_hold_beyond_their_parts_is_limited)
 	assert_true(gpd_ledger_charge_host(ledger, b, 1));
 	/* Its worker is killed. */
 	gpd_ledger_close_worker(ledger, 10);
-	assert_int_equal(ledger->host, 0);
+	assert_int_equal(tenant_host(), 0);
 	hoarder = b;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, hold_and_let_go, NULL), 0);
 	for (int i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
 	assert_int_equal(b->host, GPD_HOST_MIN);
-	assert_int_equal(ledger->host, 0);
+	assert_int_equal(tenant_host(), 0);
 }
 
 TEST(what_a_session_may_send_behind_host_functions_is_given_out_once)
@@ -587,7 +603,7 @@ TEST(another_file_is_no_ledger)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
-	assert_null(gpd_ledger_attach(fd));
+	assert_null(gpd_ledger_attach(fd, NULL));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
@@ -607,6 +623,182 @@ TEST(an_ended_session_counts_until_its_line_is_closed)
 	assert_true(gpd_ledger_has_closing(ledger, b));
 	gpd_ledger_close_worker(ledger, 11); /* killed */
 	assert_false(gpd_ledger_has_closing(ledger, a));
+}
+
+/* Writes every byte that a worker can map for writing from a descriptor that it has. */
+static void
+overwrite_file(int fd)
+{
+	char path[32];
+	struct stat status;
+	uint8_t *bytes = MAP_FAILED;
+	int again;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	if (again < 0 || fstat(again, &status))
+		_exit(3);
+	/* The file of a tenant is sparse. */
+	for (off_t at = 0; at < status.st_size; at += GPD_LEDGER_PAGE) {
+		bytes = mmap(NULL, GPD_LEDGER_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, again, at);
+		if (bytes == MAP_FAILED)
+			break;
+		memset(bytes, 0xff, GPD_LEDGER_PAGE);
+		(void)munmap(bytes, GPD_LEDGER_PAGE);
+	}
+	if (pwrite(again, path, sizeof(path), 0) < 0 && bytes != MAP_FAILED)
+		_exit(4);
+	(void)ftruncate(again, 0);
+}
+
+/* A worker that a client has taken over, with the session at this index. */
+static void
+be_hostile(int common_fd, int part_fd, uint32_t entry)
+{
+	int common = dup(common_fd), part = dup(part_fd);
+	struct gpd_ledger *mine;
+
+	/* After exec() a worker has neither the supervisor's mapping nor its descriptors. */
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (ledger->tenants[i].identity)
+			(void)close(ledger->tenants[i].fd);
+	}
+	(void)munmap(ledger, sizeof(*ledger));
+	mine = gpd_ledger_attach(common_fd, NULL);
+	if (!mine || !gpd_ledger_attach_session(mine, entry, part_fd))
+		_exit(1);
+	for (char *at = (char *)mine; at < (char *)(mine + 1); at += GPD_LEDGER_PAGE) {
+		if (mprotect(at, GPD_LEDGER_PAGE, PROT_READ | PROT_WRITE) == 0)
+			memset(at, 0xff, GPD_LEDGER_PAGE);
+	}
+	if (mine->sessions[entry].host != UINT64_MAX || mine->sessions[entry].id != 5)
+		_exit(2);
+	overwrite_file(common);
+	overwrite_file(part);
+	_exit(0);
+}
+
+TEST(a_worker_that_overwrites_all_it_can_write_leaves_other_tenants_unchanged)
+{
+	struct gpd_ledger *before = malloc(sizeof(*before));
+	struct gpd_ledger_session *victim, *hostile;
+	size_t own_tenant, own_session;
+	int part, status;
+	pid_t worker;
+
+	assert_true(gpd_ledger_add_tenant(ledger, 1, "victim"));
+	assert_true(gpd_ledger_add_tenant(ledger, 2, "hostile"));
+	victim = gpd_ledger_open(ledger, 4, 1, 10);
+	hostile = gpd_ledger_open(ledger, 5, 2, 11);
+	assert_true(gpd_ledger_charge(ledger, victim, 0, 70));
+	assert_true(gpd_ledger_charge(ledger, hostile, 0, 30));
+	part = gpd_ledger_share(ledger, hostile);
+	memcpy(before, ledger, sizeof(*before));
+	worker = fork();
+	assert_true(worker >= 0);
+	if (worker == 0)
+		be_hostile(dup(ledger_fd), part, gpd_ledger_index(ledger, hostile));
+	assert_int_equal(waitpid(worker, &status, 0), worker);
+	assert_int_equal(status, 0);
+	(void)close(part);
+	/* It has overwritten its own parts only. */
+	assert_int_equal(hostile->host, UINT64_MAX);
+	assert_int_equal(ledger->tenants[2].devices[0].memory, UINT64_MAX);
+	own_tenant = (size_t)((char *)&ledger->tenants[2].bandwidth_max - (char *)ledger);
+	own_session = (size_t)((char *)&hostile->logged - (char *)ledger);
+	memcpy((char *)before + own_tenant, (char *)ledger + own_tenant,
+	       (size_t)((char *)&ledger->tenants[3] - (char *)ledger) - own_tenant);
+	memcpy((char *)before + own_session, (char *)ledger + own_session,
+	       (size_t)((char *)(hostile + 1) - (char *)ledger) - own_session);
+	assert_memory_equal(before, ledger, sizeof(*before));
+	free(before);
+	/* The supervisor goes on, and the next tenant of the entry starts with zeros. */
+	gpd_ledger_close(ledger, hostile);
+	assert_true(gpd_ledger_add_tenant(ledger, 2, "next"));
+	assert_int_equal(ledger->tenants[2].devices[0].memory, 0);
+	hostile = gpd_ledger_open(ledger, 6, 2, 12);
+	assert_int_equal(hostile->host, 0);
+	assert_true(gpd_ledger_charge(ledger, hostile, 0, 30));
+}
+
+/* As the supervisor that answers a worker's queries. */
+static struct gpd_ledger_session *querying;
+static int queries;
+
+static bool
+answer_at_once(uint64_t session, const struct gpd_ledger_query *query)
+{
+	assert_int_equal(session, querying->id);
+	queries++;
+	gpd_ledger_answer(ledger, querying, query);
+	return true;
+}
+
+TEST(a_worker_queries_the_supervisor_about_other_sessions)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger *mine = gpd_ledger_attach(dup(ledger_fd), answer_at_once);
+	struct gpd_ledger_session *own = &mine->sessions[0], *b;
+	struct gpd_ledger_line line;
+
+	querying = a;
+	assert_true(gpd_ledger_attach_session(mine, 0, gpd_ledger_share(ledger, a)));
+	/* The only session has no others to query about. */
+	assert_false(gpd_ledger_has_closing(mine, own));
+	assert_int_equal(queries, 0);
+	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	assert_true(gpd_ledger_charge(ledger, b, 0, 50));
+	b->devices[0].cached = 40;
+	assert_int_equal(gpd_ledger_reclaimable(mine, own, 0).of_device, 0);
+	b->cache_state = GPD_CACHE_FILLED;
+	assert_int_equal(gpd_ledger_reclaimable(mine, own, 0).of_device, 40);
+	assert_int_equal(gpd_ledger_reclaimable(mine, own, 0).of_tenant, 40);
+	assert_int_equal(gpd_ledger_reclaimable(mine, own, GPD_LEDGER_LINES).of_device, 0);
+	assert_true(gpd_ledger_recall(mine, own, false));
+	assert_int_equal(b->cache_state, GPD_CACHE_RECALLED);
+	assert_false(gpd_ledger_recall(mine, own, false));
+	assert_true(gpd_ledger_has_pending_recall(mine, own, true));
+	assert_false(gpd_ledger_has_pending_frees(mine, own, false, 0));
+	(void)gpd_ledger_free_begin(b);
+	assert_true(gpd_ledger_has_pending_frees(mine, own, false, 0));
+	gpd_ledger_set_closing(ledger, b);
+	assert_true(gpd_ledger_has_closing(mine, own));
+	/* The session of another worker has no mapping here. */
+	assert_int_equal(mine->sessions[1].devices[0].memory, 0);
+	gpd_ledger_read_line(mine, &mine->sessions[1], 0, &line);
+	assert_int_equal(line.memory, 50);
+	/* The common limit of host memory is granted by the supervisor. */
+	gpd_ledger_set_host_max(ledger, 2 * GPD_HOST_MIN);
+	queries = 0;
+	assert_true(gpd_ledger_charge_host(mine, own, GPD_HOST_MIN));
+	assert_int_equal(queries, 0);
+	assert_true(gpd_ledger_charge_host(mine, own, 1));
+	assert_true(gpd_ledger_charge_host(mine, own, 1));
+	assert_int_equal(queries, 1);
+	assert_false(gpd_ledger_charge_host(mine, own, GPD_HOST_MIN));
+	assert_int_equal(queries, 2);
+	assert_int_equal(tenant_host(), 2);
+	(void)munmap(mine, sizeof(*mine));
+}
+
+TEST(host_memory_that_a_tenant_no_longer_uses_is_granted_to_others)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10), *b;
+
+	assert_true(gpd_ledger_add_tenant(ledger, 1, "other"));
+	b = gpd_ledger_open(ledger, 2, 1, 11);
+	gpd_ledger_set_host_max(ledger, 2 * GPD_HOST_MIN);
+	assert_true(gpd_ledger_charge_host(ledger, a, 2 * GPD_HOST_MIN));
+	assert_true(gpd_ledger_charge_host(ledger, b, GPD_HOST_MIN));
+	assert_false(gpd_ledger_charge_host(ledger, b, 1));
+	gpd_ledger_uncharge_host(ledger, a, 10);
+	assert_true(gpd_ledger_charge_host(ledger, b, 10));
+	assert_false(gpd_ledger_charge_host(ledger, b, 1));
+	assert_false(gpd_ledger_charge_host(ledger, a, 1));
+	/* Lowering the limit takes nothing back. */
+	gpd_ledger_set_host_max(ledger, GPD_HOST_MIN);
+	assert_int_equal(tenant_host(), GPD_HOST_MIN - 10);
+	assert_false(gpd_ledger_charge_host(ledger, b, 1));
 }
 
 UNIT_TEST_MAIN(NULL, NULL)

@@ -45,7 +45,7 @@ budget_of(const char *tenant, const char *address)
 static uint32_t
 dropped(uint32_t budget, enum gpd_log_budget_kind kind)
 {
-	return atomic_load(&ledger->log_budgets[budget].dropped[kind]);
+	return atomic_load(&ledger->log_budgets[budget].own.dropped[kind]);
 }
 
 static bool
@@ -110,8 +110,8 @@ TEST(what_is_left_out_is_said)
 {
 	uint32_t budget = budget_of("carol", "10.0.0.1");
 
-	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_INFO], 40);
-	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_WARNING], 2);
+	atomic_store(&ledger->log_budgets[budget].own.dropped[GPD_LOG_BUDGET_INFO], 40);
+	atomic_store(&ledger->log_budgets[budget].own.dropped[GPD_LOG_BUDGET_WARNING], 2);
 	gpd_log_budget_check(0);
 	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 further lines "
 			    "suppressed, 2 of them warnings\n"));
@@ -153,7 +153,7 @@ TEST(those_beyond_the_table_share_one)
 		assert_true(i < GPD_LOG_BUDGETS || budget == last);
 		last = budget;
 	}
-	atomic_store(&ledger->log_budgets[last].dropped[GPD_LOG_BUDGET_INFO], 1);
+	atomic_store(&ledger->log_budgets[last].own.dropped[GPD_LOG_BUDGET_INFO], 1);
 	gpd_log_budget_check(0);
 	assert_true(log_has("sessions of other tenants and addresses: 1 further lines"));
 	/* Addresses without sessions have their own half. */
@@ -192,27 +192,36 @@ TEST(all_lines_of_an_address_without_a_session_are_warnings)
 /* As workers that start one after another for one client. */
 TEST(another_process_has_no_fresh_budget)
 {
-	uint32_t budget = budget_of("a", "10.0.0.1");
+	struct gpd_ledger_session *session;
+	uint32_t budget;
 
+	assert_true(gpd_ledger_add_tenant(ledger, 1, "a"));
+	budget = budget_of("a", "10.0.0.1");
+	session = gpd_ledger_open(ledger, 1, 1, 1);
 	for (int i = 0; i < 2; i++) {
+		int fd = gpd_ledger_share(ledger, session);
 		pid_t child = fork();
 		int status;
 
 		assert_true(child >= 0);
 		if (child == 0) {
-			struct gpd_ledger *mine = gpd_ledger_attach(dup(ledger_fd));
-			bool may = true;
+			struct gpd_ledger *mine = gpd_ledger_attach(dup(ledger_fd), NULL);
+			bool may = gpd_ledger_attach_session(mine, 0, fd);
 
 			gpd_log_budget_set_ledger(mine);
 			for (int line = 0; line < GPD_LOG_BUDGET_WARNINGS; line++)
-				may = may && gpd_log_budget_consume(budget_of("a", "10.0.0.1"),
-								    GPD_LOG_BUDGET_WARNING, 0);
+				may = may && gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING,
+								    0);
 			_exit(may ? 0 : 1);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, i ? 1 << 8 : 0);
+		(void)close(fd);
 	}
-	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_WARNING), 1);
+	assert_int_equal(ledger->tenants[1]
+				 .log_buckets[budget - GPD_LOG_BUDGETS]
+				 .dropped[GPD_LOG_BUDGET_WARNING],
+			 1);
 	assert_false(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, 0));
 }
 

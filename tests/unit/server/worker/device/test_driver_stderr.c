@@ -88,7 +88,7 @@ flood(void)
 	gpd_log_budget_set_ledger(ledger);
 	r = complain(lines);
 	count = atomic_load(&ledger->log_budgets[gpd_log_budget_get_for_sessions("a", "10.0.0.1")]
-				     .dropped[GPD_LOG_BUDGET_WARNING]);
+				     .own.dropped[GPD_LOG_BUDGET_WARNING]);
 	gpd_log_budget_check(0);
 	/* A test that stands still for seconds lets one or two more through. */
 	return r ? r

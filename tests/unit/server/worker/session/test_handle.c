@@ -83,7 +83,7 @@ UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 	count = add_until_refused(greedy, handles, MANY);
 	/* Its own part, and all that there is besides. */
 	assert_in_range(count, 25000, 32768);
-	assert_int_equal(ledger->host, GPD_HOST_MIN);
+	assert_int_equal(ledger->tenants[0].host, GPD_HOST_MIN);
 	assert_int_equal(gpd_handle_add(greedy, GPD_KIND_STREAM, 7, &handles[MANY]), -ENOMEM);
 	assert_null(gpd_handle_get(greedy, GPD_KIND_STREAM, 7));
 	first = add_until_refused(other, handles + MANY, MANY);
@@ -94,7 +94,7 @@ UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 	assert_int_equal(gpd_handle_add(other, GPD_KIND_EVENT, MANY, &handles[2 * MANY - 1]), 0);
 	gpd_handle_fini(greedy);
 	gpd_handle_fini(other);
-	assert_int_equal(ledger->host, 0);
+	assert_int_equal(ledger->tenants[0].host, 0);
 	assert_int_equal(ledger->sessions[0].host, 0);
 	gpd_ledger_destroy(ledger);
 	test_free(greedy);

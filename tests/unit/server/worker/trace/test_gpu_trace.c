@@ -319,7 +319,7 @@ CASE(a_session_s_share_of_memory_is_kept)
 	for (int i = 0; i < MANY; i++)
 		work(f, A, FILL, 0, NULL);
 	assert_in_range(f->ledger->sessions[0].host, 1, GPD_HOST_MIN);
-	assert_int_equal(f->ledger->host, 0);
+	assert_int_equal(f->ledger->tenants[0].host, 0);
 	take(f);
 	assert_in_range(f->reply.missed, 1, MANY - 1);
 }
