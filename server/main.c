@@ -35,6 +35,8 @@
 
 #define LISTEN_DEFAULT "tcp://127.0.0.1:4833"
 #define SESSIONS_LIMIT 4096
+/* Of 1000: before the supervisor, whose end would end all sessions. */
+#define WORKER_OOM_SCORE 500
 
 /* argp looks for a variable of this name. */
 __attribute__((visibility("default"))) const char *argp_program_version = "gpupoold " GPD_VERSION;
@@ -45,6 +47,7 @@ enum option_key {
 	OPTION_PRINT_ADDRESS = 0x100,
 	OPTION_INSECURE,
 	OPTION_PEER_MEMORY,
+	OPTION_SYSCALL_FILTER,
 	OPTION_SOFTWARE_DEVICE,
 	OPTION_MAX_SESSIONS,
 	OPTION_LANES,
@@ -98,6 +101,9 @@ static const struct argp_option options[] = {
 	OPTION("peer-memory", OPTION_PEER_MEMORY, "auto|off", 0,
 	       "Over RDMA, let the network card read and write GPU memory in large copies where "
 	       "GPU, driver and card support it (auto, the default), or never (off)"),
+	OPTION("syscall-filter", OPTION_SYSCALL_FILTER, "on|log|off", 0,
+	       "Let system calls fail that workers do not need once they have started (on, the "
+	       "default), only have the kernel log them (log), or neither (off)"),
 	OPTION("insecure", OPTION_INSECURE, NULL, 0,
 	       "Accept clients without credentials, also over unencrypted connections, on any "
 	       "address"),
@@ -151,7 +157,26 @@ struct command_line {
 	int worker_fd;
 	int worker_connections;
 	int ledger_fd;
+	enum gpd_syscall_filter_mode syscall_filter;
 };
+
+static bool
+syscall_filter_parse(const char *text, enum gpd_syscall_filter_mode *mode_p)
+{
+	static const char *const names[] = {
+		[GPD_SYSCALL_FILTER_ON] = "on",
+		[GPD_SYSCALL_FILTER_LOG] = "log",
+		[GPD_SYSCALL_FILTER_OFF] = "off",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], text) == 0) {
+			*mode_p = (enum gpd_syscall_filter_mode)i;
+			return true;
+		}
+	}
+	return false;
+}
 
 static int
 parse_number(struct argp_state *state, const char *option, const char *text, int min, int max)
@@ -245,6 +270,12 @@ parse_value(int option_key, const char *arg, struct argp_state *state)
 		if (!o->no_peer_memory && strcmp(arg, "auto") != 0)
 			argp_failure(state, 1, 0, "--peer-memory: \"%s\" is neither auto nor off",
 				     arg);
+		return 0;
+	case OPTION_SYSCALL_FILTER:
+		o->syscall_filter = arg;
+		if (!syscall_filter_parse(arg, &line->syscall_filter))
+			argp_failure(state, 1, 0,
+				     "--syscall-filter: \"%s\" is not one of on, log, off", arg);
 		return 0;
 	case OPTION_SOFTWARE_DEVICE:
 		if (!gpd_options_software_parse(arg, &o->software_device))
@@ -383,6 +414,8 @@ main(int argc, char **argv)
 	argp_err_exit_status = 1;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return 1;
+	if (line.worker_fd >= 0)
+		gpd_privilege_raise_oom_score(WORKER_OOM_SCORE);
 	gpd_privilege_disable_dumps();
 	gpd_log_start();
 	if (line.worker_fd >= 0) {
@@ -394,6 +427,7 @@ main(int argc, char **argv)
 			.software = line.supervisor.software_device != GPD_CONFIG_SOFTWARE_OFF,
 			.rdma = line.supervisor.rdma,
 			.peer_memory = !line.supervisor.no_peer_memory,
+			.syscall_filter = line.syscall_filter,
 		};
 
 		return gpd_worker_run(&worker);

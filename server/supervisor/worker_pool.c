@@ -49,9 +49,9 @@ process_start(struct gpd_worker_pool *c, int connections)
 	/* A daemon that has served GPUs must not continue with the software device. */
 	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
 			(!c->served || c->quota->tenants.software);
-	struct gpd_worker_process *process =
-		gpd_worker_process_start(c->options->driver, software, c->options->rdma,
-					 !c->options->no_peer_memory, connections, c->quota->fd);
+	struct gpd_worker_process *process = gpd_worker_process_start(
+		c->options->driver, software, c->options->rdma, !c->options->no_peer_memory,
+		connections, c->options->syscall_filter, c->quota->fd);
 	int64_t now = gp_now_ms();
 
 	if (!process) {
@@ -558,9 +558,8 @@ ledger_answer(struct gpd_worker_pool *c, const struct gpd_worker_process *proces
 	      const struct gpd_channel_message *message)
 {
 	struct gpd_ledger_session *entry =
-		message->header.session
-			? gpd_ledger_find(c->quota->ledger, message->header.session)
-			: NULL;
+		message->header.session ? gpd_ledger_find(c->quota->ledger, message->header.session)
+					: NULL;
 
 	if (entry && entry->worker == process->pid &&
 	    message->size == sizeof(struct gpd_ledger_query))

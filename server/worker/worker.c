@@ -297,6 +297,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	uint16_t rdma_port = 0;
 	void *snapshot = NULL;
 	size_t snapshot_size = 0;
+	int r;
 
 	/* A worker must not outlive its supervisor, which handles the signals. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -339,6 +340,9 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
 	    !gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
+	r = gpd_syscall_filter_install(options->syscall_filter);
+	if (r)
+		gpd_warning("worker without a filter of system calls: %s", strerror(-r));
 	if (gpd_sessions_notify_supervisor(GPD_CHANNEL_READY, 0, 0, snapshot, snapshot_size))
 		return 1;
 	free(snapshot);

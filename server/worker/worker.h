@@ -9,6 +9,8 @@
 #ifndef GPD_WORKER_H
 #define GPD_WORKER_H
 
+#include "server/worker/syscall_filter.h"
+
 #include <stdbool.h>
 
 /* Maximum number of hardware queues of a context. */
@@ -25,6 +27,8 @@ struct gpd_worker_options {
 	const char *rdma;   /* URL to listen on for lanes over RDMA; NULL: no RDMA */
 	/* with rdma: register device memory with the RDMA device where possible */
 	bool peer_memory;
+	/* calls that the worker does not need fail, once it has started */
+	enum gpd_syscall_filter_mode syscall_filter;
 };
 
 /* Runs the worker until the channel is closed or the supervisor requests the end, then ends the

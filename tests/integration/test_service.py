@@ -92,6 +92,27 @@ def _():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def count_filters(pid):
+    """Numbers of system call filters of the process's threads."""
+    return {int(re.search(r"^Seccomp_filters:\t(\d+)", read_file(f"/proc/{pid}/task/{task}/status"), re.M)[1])
+            for task in os.listdir(f"/proc/{pid}/task")}
+
+
+@case("every thread of a worker has a filter of system calls, and a lack of memory ends workers before the supervisor")
+def _():
+    if "Seccomp_filters:" not in read_file("/proc/self/status"):
+        raise Skip("the kernel does not report the number of filters")
+    inherited = int(read_file("/proc/self/oom_score_adj"))
+    for option, more in ((), 1), (("--syscall-filter=off",), 0), (("--syscall-filter", "log"), 1):
+        with Daemon(*option) as daemon:
+            daemon.run("vectoradd").expect(out="vectoradd: ok\n")
+            own, = count_filters(daemon.pid)
+            for pid in daemon.workers():
+                require(count_filters(pid) == {own + more}, f"{option}: {count_filters(pid)}, supervisor {own}")
+                require(int(read_file(f"/proc/{pid}/oom_score_adj")) == max(500, inherited), "the worker's oom_score_adj")
+            require(int(read_file(f"/proc/{daemon.pid}/oom_score_adj")) == inherited, "the supervisor's oom_score_adj")
+
+
 @case("a daemon that stays root logs a warning with the remedy, unless an option requests it")
 def _():
     need_root()

@@ -2,13 +2,14 @@
 """Sessions of class tenant: those of one tenant share a worker, which is started on demand; others have none of it."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 
-from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, as_tenant, base_environment, case, main, require, software_env,
-                     wait_until)
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Skip, as_tenant, base_environment, case, main, read_file, require,
+                     software_env, wait_until)
 from wire import Closed, Conn, Listener, field, fields_of, hello, message, preamble, recv_refusal, recv_reply, varint
 
 SOON = 30 if SANITIZED else 2
@@ -75,6 +76,34 @@ def _():
         before = daemon.workers()
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
         require(daemon.workers() == before, "another worker was started")
+
+
+def ledger_mappings(pid):
+    """{(name, inode): permissions} of the parts of the ledger that a process has mapped."""
+    found = {}
+    for line in read_file(f"/proc/{pid}/maps").splitlines():
+        part = re.search(r"^\S+ (\S+) \S+ \S+ (\d+) +/memfd:(gpupool-(?:ledger|tenant)) ", line)
+        if part:
+            found.setdefault((part[3], part[2]), set()).add(part[1])
+    return found
+
+
+@case("a worker has no writable mapping of the ledger but of its own tenant's part")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root sees the mappings of the daemon's processes")
+    with Workers(TENANTS.format(idle=60)) as daemon:
+        programs = [stay(daemon, "alice"), stay(daemon, "alice"), stay(daemon, "bob")]
+        written = {}
+        for row in daemon.rows():
+            mappings = ledger_mappings(row["pid"])
+            require([seen for (name, _), seen in mappings.items() if name == "gpupool-ledger"] == [{"r--s"}], str(mappings))
+            written[row["tenant"]] = {inode for (name, inode), seen in mappings.items()
+                                      if name == "gpupool-tenant" and "rw-s" in seen}
+        require(written[""] == set() and len(written["alice"]) == len(written["bob"]) == 1, str(written))
+        require(written["alice"] != written["bob"], str(written))
+        for program in programs:
+            program.finish().expect()
 
 
 @case("a kernel's fault ends the sessions of its tenant, and no other")

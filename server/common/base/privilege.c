@@ -5,6 +5,7 @@
 #include "server/common/base/pool_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -27,6 +28,22 @@ gpd_privilege_disable_dumps(void)
 
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)prctl(PR_SET_DUMPABLE, 0ul, 0ul, 0ul, 0ul);
+}
+
+void
+gpd_privilege_raise_oom_score(int value)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[16] = "";
+	int length;
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0 && strtol(text, NULL, 10) < value) {
+		length = snprintf(text, sizeof(text), "%d", value);
+		(void)!pwrite(fd, text, (size_t)length, 0);
+	}
+	close(fd);
 }
 
 static int

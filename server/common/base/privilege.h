@@ -24,6 +24,11 @@
  * core file nor can be read by another process of the same user. Called early in each process. */
 void gpd_privilege_disable_dumps(void);
 
+/* Makes the kernel prefer this process, a worker, to the supervisor when it kills one for lack of
+ * memory: oom_score_adj becomes at least this value. Called before gpd_privilege_disable_dumps(),
+ * after which the file belongs to root. On failure the value stays. */
+void gpd_privilege_raise_oom_score(int value);
+
 /* Returns the user ID that gpd_privilege_drop() will switch to, for files that are created earlier:
  * that of the user `name` (NULL: GPD_PRIVILEGE_USER) if the process is root and the user exists,
  * else the current one. */

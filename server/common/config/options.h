@@ -28,6 +28,8 @@ struct gpd_options {
 	int listen_count; /* number of elements of listen */
 	/* URL on which workers listen for data connections over RDMA; NULL: none. */
 	const char *rdma;
+	/* --syscall-filter: value for the workers; NULL: on. */
+	const char *syscall_filter;
 	bool no_peer_memory; /* copies over RDMA always use the workers' staging buffers */
 	const char *driver;  /* path of the CUDA driver library; NULL: the default one */
 	/* --software-device; GPD_CONFIG_SOFTWARE_UNSET: not given. */

@@ -31,7 +31,8 @@
 /* Type of a message, with the data that follows the header. */
 enum gpd_channel_type {
 	/* From the supervisor to the worker. */
-	/* struct gpd_channel_open: opens a session; the descriptor is that of gpd_ledger_share(). */
+	/* struct gpd_channel_open: opens a session; the descriptor is that of gpd_ledger_share().
+	 */
 	GPD_CHANNEL_OPEN = 1,
 	/* struct gpd_channel_open: gives the session another address window. */
 	GPD_CHANNEL_MOVE_WINDOW,

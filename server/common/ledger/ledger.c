@@ -48,9 +48,9 @@ static struct {
 	gpd_ledger_send_query *send;
 	pthread_mutex_t lock; /* held during a query */
 	uint32_t serial;      /* of the last query; protected by lock */
-	/* Files of the tenants, owned; valid if identities[i], the tenant's, is not 0. Written by
-	 * the main thread before the tenant's first session in this process opens. */
-	int fds[GPD_LEDGER_TENANTS];
+	/* Files of the tenants, mapped for reading; valid if identities[i], the tenant's, is not 0.
+	 * Written by the main thread before the tenant's first session in this process opens. */
+	void *files[GPD_LEDGER_TENANTS];
 	uint64_t identities[GPD_LEDGER_TENANTS];
 } attached = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -200,29 +200,42 @@ gpd_ledger_attach(int fd, gpd_ledger_send_query *send)
 	return ledger;
 }
 
+/* Maps the tenant's part, unless it is mapped already, and the tenant's file for
+ * gpd_ledger_read_line(). */
+static bool
+tenant_attach(struct gpd_ledger *ledger, uint32_t index, int fd)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[index];
+	void *file;
+
+	if (attached.identities[index] == tenant->identity)
+		return true;
+	file = mmap(NULL, FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	if (file == MAP_FAILED)
+		return false;
+	if (!tenant_map(tenant, fd)) {
+		(void)munmap(file, FILE_SIZE);
+		return false;
+	}
+	/* The entry of a former tenant has been reused. */
+	if (attached.identities[index])
+		(void)munmap(attached.files[index], FILE_SIZE);
+	attached.files[index] = file;
+	attached.identities[index] = tenant->identity;
+	return true;
+}
+
 bool
 gpd_ledger_attach_session(struct gpd_ledger *ledger, uint32_t entry, int fd)
 {
 	struct gpd_ledger_session *session = &ledger->sessions[entry];
 	uint32_t index = session->tenant;
-	bool known = attached.identities[index] == ledger->tenants[index].identity;
+	bool ok = file_has_size(fd, FILE_SIZE) && session_map(ledger, session, fd) &&
+		  tenant_attach(ledger, index, fd);
 
-	if (!file_has_size(fd, FILE_SIZE) || !session_map(ledger, session, fd) ||
-	    (!known && !tenant_map(&ledger->tenants[index], fd))) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	if (known) {
+	if (fd >= 0)
 		close(fd);
-		return true;
-	}
-	/* The entry of a former tenant has been reused. */
-	if (attached.identities[index])
-		close(attached.fds[index]);
-	attached.fds[index] = fd;
-	attached.identities[index] = ledger->tenants[index].identity;
-	return true;
+	return ok;
 }
 
 int
@@ -236,14 +249,14 @@ gpd_ledger_read_line(const struct gpd_ledger *ledger, const struct gpd_ledger_se
 		     int device, struct gpd_ledger_line *line)
 {
 	const struct gpd_ledger_line *from = &session->devices[device];
-	off_t offset = session_get_offset(gpd_ledger_index(ledger, session)) +
-		       (off_t)((const char *)from - (const char *)session - SESSION_PART);
+	size_t offset = (size_t)session_get_offset(gpd_ledger_index(ledger, session)) +
+			(size_t)((const char *)from - (const char *)session) - SESSION_PART;
 
-	if (!gpd_ledger_is_attached(ledger))
-		memcpy(line, from, sizeof(*line));
-	else if (pread(attached.fds[session->tenant], line, sizeof(*line), offset) !=
-		 sizeof(*line))
-		memset(line, 0, sizeof(*line));
+	if (gpd_ledger_is_attached(ledger))
+		from = (const struct gpd_ledger_line *)((const char *)
+								attached.files[session->tenant] +
+							offset);
+	memcpy(line, from, sizeof(*line));
 }
 
 /* Sends the query and waits for its answer. Returns false if there is none. */
@@ -910,8 +923,8 @@ answer_compute(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 		answer.result = others_have_pending_recall(ledger, session, query->of_tenant);
 		break;
 	case GPD_LEDGER_PENDING_FREES:
-		answer.result = others_have_pending_frees(ledger, session, query->of_tenant,
-							  query->amount);
+		answer.result =
+			others_have_pending_frees(ledger, session, query->of_tenant, query->amount);
 		break;
 	case GPD_LEDGER_CLOSING:
 		answer.result = others_are_closing(ledger, session);
@@ -921,8 +934,8 @@ answer_compute(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			answer.reclaimable = others_reclaimable(ledger, session, query->device);
 		break;
 	case GPD_LEDGER_HOST:
-		answer.result = host_grant(ledger, &ledger->tenants[session->tenant],
-					   query->amount);
+		answer.result =
+			host_grant(ledger, &ledger->tenants[session->tenant], query->amount);
 		break;
 	}
 	return answer;

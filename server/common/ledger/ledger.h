@@ -191,14 +191,14 @@ enum gpd_ledger_cache_state {
 	GPD_CACHE_RECALLED, /* the client has been requested to release its cache */
 };
 
-/* What a session's worker queries from the supervisor, which reads the parts of all tenants. */
+/* Type of a query that a worker sends to the supervisor, which reads the parts of all tenants. */
 enum gpd_ledger_query_type {
-	GPD_LEDGER_RECALL,          /* gpd_ledger_recall() */
-	GPD_LEDGER_PENDING_RECALL,  /* gpd_ledger_has_pending_recall() */
-	GPD_LEDGER_PENDING_FREES,   /* gpd_ledger_has_pending_frees() */
-	GPD_LEDGER_CLOSING,         /* gpd_ledger_has_closing() */
-	GPD_LEDGER_RECLAIMABLE,     /* gpd_ledger_reclaimable() */
-	GPD_LEDGER_HOST,            /* more of the host memory that all sessions share */
+	GPD_LEDGER_RECALL,         /* gpd_ledger_recall() */
+	GPD_LEDGER_PENDING_RECALL, /* gpd_ledger_has_pending_recall() */
+	GPD_LEDGER_PENDING_FREES,  /* gpd_ledger_has_pending_frees() */
+	GPD_LEDGER_CLOSING,        /* gpd_ledger_has_closing() */
+	GPD_LEDGER_RECLAIMABLE,    /* gpd_ledger_reclaimable() */
+	GPD_LEDGER_HOST,           /* more of the host memory that all sessions share */
 	GPD_LEDGER_QUERIES,
 };
 
@@ -252,10 +252,10 @@ struct gpd_ledger_session {
 	/* Time since the recall during which the session waited for memory itself and could not
 	 * respond. */
 	_Atomic uint64_t recall_extension_ns;
-	_Atomic uint32_t slow;    /* 1: it once took too long to release its cache */
-	_Atomic uint32_t waiting; /* 1: its executor waits for memory of other sessions */
+	_Atomic uint32_t slow;           /* 1: it once took too long to release its cache */
+	_Atomic uint32_t waiting;        /* 1: its executor waits for memory of other sessions */
 	struct gpd_ledger_answer answer; /* written by the supervisor */
-	_Atomic uint64_t host;    /* host memory charged for handles and printed text */
+	_Atomic uint64_t host;           /* host memory charged for handles and printed text */
 	_Atomic uint64_t link_ns; /* length of the link slots that it has reserved and waits for */
 	struct gpd_ledger_counts counts; /* of this session */
 	struct gpd_ledger_line devices[GPD_LEDGER_LINES];
@@ -274,7 +274,7 @@ struct gpd_ledger {
 	/* Number of entries at the start of `sessions` of which some have been used. */
 	_Atomic uint32_t sessions_used;
 	_Atomic uint32_t sessions_open; /* number of open sessions */
-	_Atomic uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
+	_Atomic uint32_t idle_timeout;  /* seconds after which an idle session is ended; 0: never */
 	/* Milliseconds after which a silent peer is disconnected; 0: never. */
 	_Atomic uint32_t timeout_ms;
 	/* Limit of host memory for all sessions together: half of it for deferred queues, half for
@@ -305,8 +305,8 @@ void gpd_ledger_destroy(struct gpd_ledger *ledger);
 typedef bool gpd_ledger_send_query(uint64_t session, const struct gpd_ledger_query *query);
 struct gpd_ledger *gpd_ledger_attach(int fd, gpd_ledger_send_query *send);
 /* Worker: maps the parts of the entry and of its tenant for writing. entry: index of a session that
- * gpd_ledger_open() has opened for this worker. fd: from gpd_ledger_share(); closed or owned by the
- * ledger, also on failure. Returns false with errno set on failure; EINVAL: fd is not a tenant's
+ * gpd_ledger_open() has opened for this worker. fd: from gpd_ledger_share(); closed, also on
+ * failure. Returns false with errno set on failure; EINVAL: fd is not a tenant's
  * file. Main thread, before the session's first use of the ledger. */
 bool gpd_ledger_attach_session(struct gpd_ledger *ledger, uint32_t entry, int fd);
 /* Returns whether this process has attached the ledger. */
@@ -327,8 +327,7 @@ void gpd_ledger_answer(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
 		       const struct gpd_ledger_query *query);
 /* Supervisor: sets the limit of host memory (host_max). */
 void gpd_ledger_set_host_max(struct gpd_ledger *ledger, uint64_t bytes);
-/* Copies the line of a session of a tenant that has a session in this process. Zeros: the line
- * cannot be read. */
+/* Copies the line of a session of a tenant that has had a session in this process. */
 void gpd_ledger_read_line(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 			  int device, struct gpd_ledger_line *line);
 

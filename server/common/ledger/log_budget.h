@@ -85,8 +85,8 @@ void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
  * stays valid while a session in the ledger has it as log_budget, or until the budget is full
  * again; other callers look it up for each line. */
 uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
-/* Returns the index of the budget of the sessions from this address of the tenant with this name, as
- * gpd_log_budget_get() does. */
+/* Returns the index of the budget of the sessions from this address of the tenant with this name,
+ * as gpd_log_budget_get() does. */
 uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 
 /* Consumes one line of the budget at this index (from gpd_log_budget_get()). Returns true if the

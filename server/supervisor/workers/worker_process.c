@@ -56,11 +56,11 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 
 struct gpd_worker_process *
 gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
-			 int connections, int ledger_fd)
+			 int connections, const char *syscall_filter, int ledger_fd)
 {
 	struct gpd_worker_process *process = calloc(1, sizeof(*process));
 	char number[16], ledger[16], queues[16];
-	const char *argv[16] = { "gpupoold",    "--worker-fd", number,
+	const char *argv[18] = { "gpupoold",    "--worker-fd", number,
 				 "--ledger-fd", ledger,        "--worker-connections",
 				 queues,        "--log-level", gpd_log_level_name(gpd_log_level) };
 	int count = 9;
@@ -82,6 +82,10 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 	}
 	if (!peer_memory)
 		argv[count++] = "--peer-memory=off";
+	if (syscall_filter) {
+		argv[count++] = "--syscall-filter";
+		argv[count++] = syscall_filter;
+	}
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
 	snprintf(queues, sizeof(queues), "%d", connections);

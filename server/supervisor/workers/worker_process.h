@@ -141,15 +141,17 @@ bool gpd_worker_process_set_state(struct gpd_worker_process *process,
  * not wait until the worker is ready. driver: path of the driver library; NULL: the default.
  * software: the software device is allowed. rdma: the worker's RDMA address as a URL; NULL: no
  * RDMA. peer_memory: copies over RDMA may access device memory directly (GPUDirect). connections:
- * CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it. ledger_fd:
- * descriptor of the ledger's memory, which stays the caller's. The strings may be freed on return.
+ * CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it. syscall_filter: value of
+ * --syscall-filter; NULL: the default. ledger_fd: descriptor of the ledger's memory, which stays
+ * the caller's. The strings may be freed on return.
  *
  * Returns a worker in STARTING, which the caller owns and frees with gpd_worker_process_destroy();
  * or NULL with errno set. The caller reaps the process by waitpid(2) before it frees the worker.
  */
 struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
 						    const char *rdma, bool peer_memory,
-						    int connections, int ledger_fd);
+						    int connections, const char *syscall_filter,
+						    int ledger_fd);
 
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
  * it from the list and released client_address. */

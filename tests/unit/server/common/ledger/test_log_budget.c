@@ -210,8 +210,8 @@ TEST(another_process_has_no_fresh_budget)
 
 			gpd_log_budget_set_ledger(mine);
 			for (int line = 0; line < GPD_LOG_BUDGET_WARNINGS; line++)
-				may = may && gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING,
-								    0);
+				may = may &&
+				      gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, 0);
 			_exit(may ? 0 : 1);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);

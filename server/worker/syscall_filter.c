@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/syscall_filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+/* Numbers from here on are calls of the x32 ABI. */
+#define NUMBERS_END 0x40000000u
+#else
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#define NUMBERS_END UINT32_MAX
+#endif
+
+/* Calls that a worker never needs once it serves sessions. */
+static const uint32_t forbidden[] = {
+	/* Other programs. NVIDIA's driver starts nvidia-modprobe, but only while it opens devices,
+	 * before the filter is installed. */
+	SYS_execve,
+	SYS_execveat,
+/* Other processes. The leak check of the address sanitizer attaches to its own threads. */
+#ifndef __SANITIZE_ADDRESS__
+	SYS_ptrace,
+#endif
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_kcmp,
+#ifdef SYS_pidfd_getfd
+	SYS_pidfd_getfd,
+#endif
+#ifdef SYS_pidfd_send_signal
+	SYS_pidfd_send_signal,
+#endif
+	SYS_tkill, /* the C library uses tgkill() */
+	/* File systems and namespaces. */
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_unshare,
+	SYS_setns,
+#ifdef SYS_open_tree
+	SYS_open_tree,
+	SYS_move_mount,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+#endif
+#ifdef SYS_mount_setattr
+	SYS_mount_setattr,
+#endif
+	SYS_open_by_handle_at,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_quotactl,
+	SYS_acct,
+	/* The kernel itself. */
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+	SYS_kexec_file_load,
+#endif
+	SYS_reboot,
+	SYS_syslog,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+/* Its requests are not subject to this filter. */
+#ifdef SYS_io_uring_setup
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+#endif
+#ifdef SYS_iopl
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_modify_ldt,
+#endif
+};
+
+/* Calls that send a signal to the process in their first argument. */
+static const uint32_t signals[] = { SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
+				    SYS_rt_tgsigqueueinfo };
+
+/* Families of sockets. Netlink: libibverbs lists its devices. */
+static const uint32_t families[] = { AF_UNIX, AF_NETLINK };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* Per element of the tables at most two instructions, and at most 32 more. */
+#define CODE_MAX (2 * (COUNT(forbidden) + COUNT(families)) + 4 * COUNT(signals) + 32)
+
+struct code {
+	struct sock_filter instructions[CODE_MAX];
+	unsigned short count;
+	uint32_t refusal; /* result of a forbidden call */
+};
+
+static void
+code_add(struct code *code, struct sock_filter instruction)
+{
+	code->instructions[code->count++] = instruction;
+}
+
+static void
+code_load(struct code *code, size_t offset)
+{
+	code_add(code, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+static void
+code_return(struct code *code, uint32_t result)
+{
+	code_add(code, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, result));
+}
+
+/* Skips `count` instructions unless the loaded value is `value`. */
+static void
+code_skip_unless(struct code *code, uint32_t value, uint8_t count)
+{
+	code_add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, count));
+}
+
+/* Offset of the lower half of an argument; both architectures are little-endian. */
+static size_t
+argument_offset(int index)
+{
+	return offsetof(struct seccomp_data, args) + (size_t)index * sizeof(uint64_t);
+}
+
+/* If the loaded number is this call, allows it if its first argument is one of the values, and
+ * returns the refusal otherwise. */
+static void
+code_allow_arguments(struct code *code, uint32_t call, const uint32_t *values, size_t count)
+{
+	code_skip_unless(code, call, (uint8_t)(2 * count + 2));
+	code_load(code, argument_offset(0));
+	for (size_t i = 0; i < count; i++) {
+		code_skip_unless(code, values[i], 1);
+		code_return(code, SECCOMP_RET_ALLOW);
+	}
+	code_return(code, code->refusal);
+}
+
+static void
+code_generate(struct code *code)
+{
+	const uint32_t self = (uint32_t)getpid();
+
+	/* Calls of another architecture have other numbers. */
+	code_load(code, offsetof(struct seccomp_data, arch));
+	code_add(code,
+		 (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
+	code_return(code, code->refusal);
+	code_load(code, offsetof(struct seccomp_data, nr));
+	code_add(code,
+		 (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERS_END, 0, 1));
+	code_return(code, code->refusal);
+	for (size_t i = 0; i < COUNT(forbidden); i++) {
+		code_skip_unless(code, forbidden[i], 1);
+		code_return(code, code->refusal);
+	}
+	code_allow_arguments(code, SYS_socket, families, COUNT(families));
+	for (size_t i = 0; i < COUNT(signals); i++)
+		code_allow_arguments(code, signals[i], &self, 1);
+	code_return(code, SECCOMP_RET_ALLOW);
+}
+
+int
+gpd_syscall_filter_install(enum gpd_syscall_filter_mode mode)
+{
+	struct code code = { .refusal = mode == GPD_SYSCALL_FILTER_LOG
+						? SECCOMP_RET_LOG
+						: SECCOMP_RET_ERRNO | EPERM };
+	struct sock_fprog program = { .filter = code.instructions };
+	long r;
+
+	if (mode == GPD_SYSCALL_FILTER_OFF)
+		return 0;
+	code_generate(&code);
+	program.len = code.count;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul))
+		return -errno;
+	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+	/* A positive result is a thread that has another filter. */
+	return r == 0 ? 0 : r > 0 ? -EBUSY : -errno;
+}
