@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,6 +100,11 @@ static const uint32_t signals[] = { SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
 /* Families of sockets. Netlink: libibverbs lists its devices. */
 static const uint32_t families[] = { AF_UNIX, AF_NETLINK };
 
+/* Flags of clone() for which unshare() is forbidden. */
+#define NAMESPACES                                                                                 \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* Per element of the tables at most two instructions, and at most 32 more. */
 #define CODE_MAX (2 * (COUNT(forbidden) + COUNT(families)) + 4 * COUNT(signals) + 32)
@@ -155,6 +161,22 @@ code_allow_arguments(struct code *code, uint32_t call, const uint32_t *values, s
 	code_return(code, code->refusal);
 }
 
+/* A filter cannot read the flags of clone3(), for which the C library falls back to clone(). */
+static void
+code_check_clone(struct code *code)
+{
+	code_skip_unless(code, SYS_clone, 4);
+	code_load(code, argument_offset(0));
+	code_add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1));
+	code_return(code, code->refusal);
+	code_return(code, SECCOMP_RET_ALLOW);
+#ifdef SYS_clone3
+	code_skip_unless(code, SYS_clone3, 1);
+	code_return(code, code->refusal == SECCOMP_RET_LOG ? SECCOMP_RET_ALLOW
+							   : SECCOMP_RET_ERRNO | ENOSYS);
+#endif
+}
+
 static void
 code_generate(struct code *code)
 {
@@ -162,17 +184,16 @@ code_generate(struct code *code)
 
 	/* Calls of another architecture have other numbers. */
 	code_load(code, offsetof(struct seccomp_data, arch));
-	code_add(code,
-		 (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
+	code_add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
 	code_return(code, code->refusal);
 	code_load(code, offsetof(struct seccomp_data, nr));
-	code_add(code,
-		 (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERS_END, 0, 1));
+	code_add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERS_END, 0, 1));
 	code_return(code, code->refusal);
 	for (size_t i = 0; i < COUNT(forbidden); i++) {
 		code_skip_unless(code, forbidden[i], 1);
 		code_return(code, code->refusal);
 	}
+	code_check_clone(code);
 	code_allow_arguments(code, SYS_socket, families, COUNT(families));
 	for (size_t i = 0; i < COUNT(signals); i++)
 		code_allow_arguments(code, signals[i], &self, 1);

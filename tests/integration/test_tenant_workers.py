@@ -98,10 +98,11 @@ def _():
         for row in daemon.rows():
             mappings = ledger_mappings(row["pid"])
             require([seen for (name, _), seen in mappings.items() if name == "gpupool-ledger"] == [{"r--s"}], str(mappings))
-            written[row["tenant"]] = {inode for (name, inode), seen in mappings.items()
-                                      if name == "gpupool-tenant" and "rw-s" in seen}
-        require(written[""] == set() and len(written["alice"]) == len(written["bob"]) == 1, str(written))
-        require(written["alice"] != written["bob"], str(written))
+            parts = {inode for (name, inode), seen in mappings.items()
+                     if name == "gpupool-tenant" and "rw-s" in seen}
+            require(len(parts) == (1 if row["tenant"] else 0), f"{row}: {mappings}")
+            written[row["tenant"]] = parts
+        require(written["alice"] and written["alice"].isdisjoint(written["bob"]), str(written))
         for program in programs:
             program.finish().expect()
 

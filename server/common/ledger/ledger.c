@@ -173,15 +173,35 @@ gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *nam
 	return true;
 }
 
+static void
+tenants_close(const struct gpd_ledger *ledger)
+{
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (ledger->tenants[i].identity)
+			close(ledger->tenants[i].fd);
+	}
+}
+
+static void
+ledger_detach(void)
+{
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (attached.identities[i])
+			(void)munmap(attached.files[i], FILE_SIZE);
+		attached.identities[i] = 0;
+	}
+	attached.ledger = NULL;
+}
+
 void
 gpd_ledger_destroy(struct gpd_ledger *ledger)
 {
 	if (!ledger)
 		return;
-	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (ledger->tenants[i].identity)
-			close(ledger->tenants[i].fd);
-	}
+	if (gpd_ledger_is_attached(ledger))
+		ledger_detach();
+	else
+		tenants_close(ledger);
 	(void)munmap(ledger, sizeof(*ledger));
 }
 

@@ -293,12 +293,12 @@ struct gpd_ledger {
  * ensure that, and a warning is logged). On failure returns NULL with errno set, and *fd_p is
  * -1. */
 struct gpd_ledger *gpd_ledger_create(int *fd_p);
-/* Unmaps the ledger in the process that has created it, and closes the files of the tenants.
+/* Unmaps the ledger, and in the process that has created it closes the files of the tenants.
  * Accepts NULL. */
 void gpd_ledger_destroy(struct gpd_ledger *ledger);
 
 /* Worker: maps the ledger for reading, and closes fd also on failure. A process attaches one
- * ledger, and unmaps it when it exits. send: sends a query of the session with this ID to the
+ * ledger at a time. send: sends a query of the session with this ID to the
  * supervisor, from any thread, and returns whether it was sent; NULL: queries have the answer that
  * there are no other sessions. Returns NULL with errno set on failure; EINVAL: fd is not a ledger
  * of this program. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker with its filter works, and cannot reach beyond its sessions. */
 #include "server/worker/syscall_filter.h"
-
 #include "tests/test.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/netlink.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +37,7 @@ static const struct {
 	{ "pivot_root", SYS_pivot_root, { 0 } },
 	{ "unshare", SYS_unshare, { 0 } },
 	{ "setns", SYS_setns, { -1 } },
+	{ "clone into a user namespace", SYS_clone, { CLONE_NEWUSER | SIGCHLD } },
 	{ "init_module", SYS_init_module, { 0 } },
 	{ "finit_module", SYS_finit_module, { -1 } },
 	{ "delete_module", SYS_delete_module, { 0 } },
@@ -111,9 +112,7 @@ run_filtered(void)
 	/* The thread is older than the filter. */
 	(void)sem_post(&installed);
 	(void)pthread_join(thread, NULL);
-	return thread_result  ? 10 + thread_result
-	       : check_forbidden() ? 8
-				   : check_allowed();
+	return thread_result ? 10 + thread_result : check_forbidden() ? 8 : check_allowed();
 }
 
 static int

@@ -778,7 +778,7 @@ TEST(a_worker_queries_the_supervisor_about_other_sessions)
 	assert_false(gpd_ledger_charge_host(mine, own, GPD_HOST_MIN));
 	assert_int_equal(queries, 2);
 	assert_int_equal(tenant_host(), 2);
-	(void)munmap(mine, sizeof(*mine));
+	gpd_ledger_destroy(mine);
 }
 
 TEST(host_memory_that_a_tenant_no_longer_uses_is_granted_to_others)
