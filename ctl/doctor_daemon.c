@@ -168,6 +168,11 @@ ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 			 (unsigned long long)report->workers_lost);
 	check_config(doctor, report);
 	check_driver(doctor, report);
+	if (report->no_cgroups[0])
+		ctl_note(doctor, "control groups: workers have none of their own: %s",
+			 report->no_cgroups);
+	else
+		ctl_ok(doctor, "control groups: each worker has its own");
 	for (size_t i = 0; i < report->n_addresses; i++)
 		check_address(doctor, report->addresses[i]);
 	for (size_t d = 0; d < report->n_devices; d++)

@@ -286,6 +286,7 @@ supervisor_init(struct supervisor *s)
 	if (drop_privileges(s))
 		return -1;
 	facts_set_user(s);
+	gpd_worker_cgroups_open(&s->worker_pool.cgroups, "", s->manager.source.facts.no_cgroups);
 	return gpd_manager_open_usage(&s->manager);
 }
 
@@ -313,6 +314,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 	}
 	gpd_nonblocking_end();
 	gpd_worker_pool_fini(&s.worker_pool);
+	gpd_worker_cgroups_close(&s.worker_pool.cgroups);
 	gpd_listen_close(&s.listen);
 	gpd_manager_fini(&s.manager);
 	gpd_admission_fini(&s.admission);

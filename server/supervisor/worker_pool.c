@@ -60,6 +60,7 @@ process_start(struct gpd_worker_pool *c, int connections)
 	}
 	process->started_ms = now;
 	process->deadline_ms = now + WORKER_START_MS;
+	gpd_worker_cgroup_create(&c->cgroups, process->pid);
 	LL_PREPEND(c->admission->workers, process);
 	gpd_debug("worker %d starts", (int)process->pid);
 	return process;
@@ -186,8 +187,9 @@ worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *process
 }
 
 static void
-process_destroy(struct gpd_worker_process *process)
+process_destroy(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
+	gpd_worker_cgroup_destroy(&c->cgroups, process->pid);
 	if (gpd_worker_process_is_dedicated(process))
 		gpd_client_address_put(process->client_address);
 	gpd_worker_process_destroy(process);
@@ -678,7 +680,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
 	gpd_quota_close_worker(c->quota, process->pid);
 	LL_DELETE(c->admission->workers, process);
-	process_destroy(process);
+	process_destroy(c, process);
 	/* The slots of its sessions are free now. */
 	gpd_admission_retry_queued(c->admission);
 }
@@ -691,6 +693,7 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 		.options = options,
 		.admission = admission,
 		.quota = admission->quota,
+		.cgroups = { .folder = -1 },
 	};
 	admission->start_dedicated = start_dedicated;
 	admission->select_worker = select_worker;
@@ -716,6 +719,10 @@ gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 {
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
+		gpd_worker_cgroup_limit(
+			&c->cgroups, process,
+			gpd_worker_cgroup_memory_max(c->quota->ledger, process,
+						     (unsigned int)c->quota->tenants.device_count));
 		if (process->deadline_ms > now)
 			continue;
 		gpd_warning("worker %d: start or exit timed out; killed", (int)process->pid);
@@ -812,6 +819,6 @@ gpd_worker_pool_fini(struct gpd_worker_pool *c)
 		c->admission->workers = process->next;
 		(void)kill(process->pid, SIGKILL);
 		(void)waitpid(process->pid, NULL, 0);
-		process_destroy(process);
+		process_destroy(c, process);
 	}
 }

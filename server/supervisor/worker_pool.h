@@ -29,6 +29,7 @@
 
 #include "server/common/config/options.h"
 #include "server/supervisor/admission/admission.h"
+#include "server/supervisor/workers/worker_cgroup.h"
 #include "server/supervisor/workers/worker_process.h"
 
 #include <poll.h>
@@ -55,6 +56,8 @@ struct gpd_worker_pool {
 	 * to standard error. */
 	bool start_failed;
 	bool stopping; /* no more workers are started; set by gpd_worker_pool_stop() */
+	/* Control groups; opened and closed by the owner of the pool. */
+	struct gpd_worker_cgroups cgroups;
 };
 
 /* Initializes the pool without starting a worker, and registers it with the admission as the source

@@ -163,7 +163,7 @@ def _():
             out, err = folder.ctl("doctor")
             has(out, f"ok       configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 valid, 0 revoked or expired", "ok       daemon: version ",
                 f"ok       address: {daemon.address} is reachable from this machine only: use --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
-                "ok       clock: 20", "\n0 problems, ")
+                "note     control groups: ", "ok       clock: 20", "\n0 problems, ")
             require(err == "" and "\nproblem" not in out, out + err)
             # Everything at once.
             folder.token("alicia", "--expires", "2d")

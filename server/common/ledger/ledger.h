@@ -136,6 +136,9 @@ struct gpd_ledger_tenant {
 	_Atomic uint64_t sessions_total; /* number of sessions opened since the entry was created */
 	/* Maximum of `host` (below), as the supervisor has granted it. */
 	_Atomic uint64_t host_granted;
+	/* Memory of the daemon's machine that its sessions may use for device code and for pinned
+	 * memory. Used by the supervisor only. */
+	uint64_t host_memory_max;
 	/* Time of gp_now_ms() until which new sessions get workers of their own; 0: none. Used by
 	 * the supervisor only. */
 	int64_t isolated_until_ms;

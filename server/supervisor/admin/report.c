@@ -411,6 +411,7 @@ add_facts(const struct gpd_report_source *source, struct buffer *buffer)
 		buffer->addresses[report->n_addresses++] = (char *)facts->addresses[i];
 	report->user = (char *)facts->user;
 	report->metrics = (char *)facts->metrics;
+	report->no_cgroups = (char *)facts->no_cgroups;
 	if (config->file)
 		report->config = config->file;
 	if (tls && gp_tls_get_not_after(tls) != INT64_MAX)

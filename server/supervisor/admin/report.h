@@ -15,6 +15,7 @@
 #include "server/common/config/options.h"
 #include "server/supervisor/admin/usage.h"
 #include "server/supervisor/admission/admission.h"
+#include "server/supervisor/workers/worker_cgroup.h"
 
 #include <pthread.h>
 
@@ -25,6 +26,8 @@ struct gpd_report_facts {
 	int address_count;
 	char user[33];                 /* name of the daemon's user */
 	char metrics[GP_URL_TEXT_MAX]; /* URL of the metrics server; "": none */
+	/* Why workers have no control groups of their own; "": they have. */
+	char no_cgroups[GPD_CGROUP_REASON_MAX];
 };
 
 /* The objects that a report describes. The lock protects all of them; manage.h initializes it. */

@@ -119,15 +119,18 @@ machine_memory_divide(struct gpd_tenants *tenants, int index)
 		parts += tenants->config_indexes[i] >= 0 &&
 			 (!tenants->guests[i] || i == index || atomic_load(&entries[i].sessions));
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		uint64_t code, pinned;
+
 		if (tenants->config_indexes[i] < 0)
 			continue;
-		atomic_store(&entries[i].devices[GPD_LEDGER_CODE].memory_max,
-			     gpd_config_get_code_memory(tenants->config, tenants->config_indexes[i],
-							tenants->machine_memory, parts));
-		atomic_store(&entries[i].devices[GPD_LEDGER_PINNED].memory_max,
-			     gpd_config_get_pinned_memory(tenants->config,
-							  tenants->config_indexes[i],
-							  tenants->machine_memory, parts));
+		code = gpd_config_get_code_memory(tenants->config, tenants->config_indexes[i],
+						  tenants->machine_memory, parts);
+		pinned = gpd_config_get_pinned_memory(tenants->config, tenants->config_indexes[i],
+						      tenants->machine_memory, parts);
+		atomic_store(&entries[i].devices[GPD_LEDGER_CODE].memory_max, code);
+		atomic_store(&entries[i].devices[GPD_LEDGER_PINNED].memory_max, pinned);
+		entries[i].host_memory_max =
+			code > GPD_NO_LIMIT - pinned ? GPD_NO_LIMIT : code + pinned;
 	}
 }
 

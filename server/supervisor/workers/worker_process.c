@@ -105,6 +105,7 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 	}
 	process->deadline_ms = INT64_MAX;
 	process->connections = connections;
+	process->memory_max = GPD_NO_LIMIT;
 	process->poll_index = -1;
 	return process;
 }

@@ -98,6 +98,7 @@ struct gpd_worker_process {
 	uint32_t group;
 	/* Name of the group's tenant; "": GPD_GROUP_SHARED. */
 	char tenant[GPD_TENANT_NAME_MAX];
+	uint64_t memory_max; /* limit of its control group (worker_cgroup.h) */
 	int64_t unused_ms; /* since when it has had no session; 0: it has one */
 	int connections;   /* as started */
 	bool spare;        /* started as a spare, and not assigned to a session since */
