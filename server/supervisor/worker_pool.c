@@ -27,6 +27,7 @@
 #define MESSAGES_MAX 256
 /* An iteration with this delay means that this process or the machine did not run. */
 #define LATE_MS 2000
+#define LIMIT_EVERY_MS 1000
 /* Hardware queues of a worker's contexts (gpd_worker_process_start()): as many as possible for a
  * worker that is the only one, or that runs the sessions of several tenants; else the driver's
  * default. The time to create a context increases with the number of queues of all contexts on the
@@ -714,21 +715,35 @@ gpd_worker_pool_reap(struct gpd_worker_pool *c)
 	}
 }
 
+/* The tenant of a worker, and what the tenant may use, may have changed. */
+static void
+limit_memory(struct gpd_worker_pool *c, int64_t now)
+{
+	const struct gpd_tenants *tenants = &c->quota->tenants;
+
+	if (c->cgroups.folder < 0 || now - c->limited_ms < LIMIT_EVERY_MS)
+		return;
+	c->limited_ms = now;
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next)
+		gpd_worker_cgroup_limit(
+			&c->cgroups, process,
+			gpd_worker_cgroup_memory_max(c->quota->ledger, process,
+						     (unsigned int)tenants->device_count));
+}
+
 void
 gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 {
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		gpd_worker_cgroup_limit(
-			&c->cgroups, process,
-			gpd_worker_cgroup_memory_max(c->quota->ledger, process,
-						     (unsigned int)c->quota->tenants.device_count));
 		if (process->deadline_ms > now)
 			continue;
 		gpd_warning("worker %d: start or exit timed out; killed", (int)process->pid);
 		(void)kill(process->pid, SIGKILL);
 		process->deadline_ms = INT64_MAX;
 	}
+	limit_memory(c, now);
 	if (!c->stopping) {
 		check_heartbeats(c, now);
 		choose_workers(c, now);

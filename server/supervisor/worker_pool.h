@@ -50,6 +50,7 @@ struct gpd_worker_pool {
 		int early_exits;
 	} groups[GPD_GROUPS];
 	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
+	int64_t limited_ms; /* time at which limits of control groups were set; 0: never */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */
 	bool served;        /* a worker has been ready at least once */
 	/* The first worker failed to start: the supervisor must exit. The reason has been printed

@@ -202,11 +202,13 @@ gpd_worker_cgroup_memory_max(const struct gpd_ledger *ledger,
 			     const struct gpd_worker_process *process, unsigned int devices)
 {
 	uint64_t sum = add(atomic_load(&ledger->host_max), MARGIN + devices * MARGIN_PER_DEVICE);
-	const struct gpd_ledger_session *entry = gpd_ledger_next(ledger, NULL, process->pid);
+	const struct gpd_ledger_session *entry;
 
-	if (gpd_worker_process_is_dedicated(process))
+	if (gpd_worker_process_is_dedicated(process)) {
+		entry = gpd_ledger_next(ledger, NULL, process->pid);
 		return entry ? add(sum, ledger->tenants[entry->tenant].host_memory_max)
 			     : GPD_NO_LIMIT;
+	}
 	if (process->spare)
 		return GPD_NO_LIMIT;
 	if (process->group)
