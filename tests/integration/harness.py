@@ -264,12 +264,13 @@ def count_entries(path):
 
 
 def count_descriptors(pid):
-    """Number of descriptors, without those of NVIDIA's driver, which opens devices at any time."""
+    """Number of descriptors, without those of NVIDIA's driver, which opens devices at any time, and without the files of tenants,
+    of which the supervisor keeps one for each that has had a session."""
     count = 0
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:
-                count += not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/dev/nvidia")
+                count += not os.readlink(f"/proc/{pid}/fd/{fd}").startswith(("/dev/nvidia", "/memfd:gpupool-tenant "))
             except OSError:
                 count += 1
     except OSError:
