@@ -4,9 +4,9 @@
  * by a fault in this program, the driver or a compiler cannot start programs, open network
  * connections, attach to or signal other processes, or use rarely tested parts of the kernel.
  *
- * A forbidden call fails with EPERM, so that a library that tries it continues without. The table in
- * syscall_filter.c lists the calls; everything else is allowed. Sockets are limited to the families
- * that lanes and libibverbs need, and signals to the worker itself.
+ * A forbidden call fails with EPERM, so that a library that tries it continues without. The table
+ * in syscall_filter.c lists the calls; everything else is allowed. Sockets are limited to the
+ * families that lanes and libibverbs need, and signals to the worker itself.
  */
 #ifndef GPD_SYSCALL_FILTER_H
 #define GPD_SYSCALL_FILTER_H

@@ -99,10 +99,10 @@ struct gpd_worker_process {
 	/* Name of the group's tenant; "": GPD_GROUP_SHARED. */
 	char tenant[GPD_TENANT_NAME_MAX];
 	uint64_t memory_max; /* limit of its control group (worker_cgroup.h) */
-	int64_t unused_ms; /* since when it has had no session; 0: it has one */
-	int connections;   /* as started */
-	bool spare;        /* started as a spare, and not assigned to a session since */
-	int orphaned;      /* number of disconnected sessions whose GPU work still runs */
+	int64_t unused_ms;   /* since when it has had no session; 0: it has one */
+	int connections;     /* as started */
+	bool spare;          /* started as a spare, and not assigned to a session since */
+	int orphaned;        /* number of disconnected sessions whose GPU work still runs */
 	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
 	 * ledger. */
 	int orphaned_by_tenant[GPD_LEDGER_TENANTS];
