@@ -97,6 +97,7 @@ struct gpd_channel_open {
 	uint8_t ticket[32];
 	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
 	uint8_t program[32];
+	char notice[320];   /* line for the client's standard error; "": none; "" in MOVE_WINDOW */
 	uint32_t lanes_max; /* maximum number of lanes; lane numbers are less than it */
 	/* enum gp_pack_mode (protocol/pack.h) of the data that the worker sends. */
 	uint32_t compression;
@@ -130,8 +131,10 @@ struct gpd_channel_opened {
 
 /* Data of GPD_CHANNEL_LOST: texts on why CUDA in the worker became unusable, zero-terminated. The
  * supervisor sends each client the text for its tenant, because a client may see only the names of
- * sessions of its own tenant. At most GPD_LOST_TENANTS tenants have a text of their own. */
+ * sessions of its own tenant. At most GPD_LOST_TENANTS tenants have a text of their own, and at
+ * most GPD_LOST_SUSPECTS sessions are named. */
 #define GPD_LOST_TENANTS 4
+#define GPD_LOST_SUSPECTS 64
 struct gpd_channel_lost {
 	char log[1024]; /* text with all sessions whose work may be the cause */
 	/* Text without names, for clients of tenants that are not in `tenants`. */
@@ -141,6 +144,9 @@ struct gpd_channel_lost {
 		uint32_t tenant; /* index in the ledger */
 		char text[1024]; /* text with the sessions of this tenant only */
 	} tenants[GPD_LOST_TENANTS];
+	/* IDs of the sessions whose kernels may be the cause. */
+	uint32_t suspect_count; /* number of valid elements of suspects */
+	uint64_t suspects[GPD_LOST_SUSPECTS];
 };
 
 /* Data of GPD_CHANNEL_LANE_REFUSED; zero-terminated texts. */

@@ -24,8 +24,10 @@ void __sanitizer_set_report_fd(void *fd);
 
 /* Older text is unrelated to a present failure. */
 #define FRESH_MS 3000
-/* Longer lines, which no driver writes, are split in the log. */
-#define LINE_MAX_SIZE 512
+/* Longer lines, which no driver writes, are split. */
+#define LINE_MAX_SIZE 2048
+/* Maximum text about one assertion, and about everything else. */
+#define PART_MAX (GPD_DRIVER_STDERR_MAX / GPD_DRIVER_STDERR_PARTS)
 /* Time to wait for the rest of a line. */
 #define REST_MS 200
 
@@ -33,35 +35,80 @@ static struct {
 	pthread_mutex_t lock;
 	int fd;
 	gpd_driver_stderr_whose_func *whose;
-	size_t used;
 	int64_t last_ms;
-	char text[GPD_DRIVER_STDERR_MAX];
+	struct part {
+		size_t key_size; /* the text starts with the key of its lines; 0: no assertion */
+		size_t used;
+		char text[PART_MAX];
+	} parts[GPD_DRIVER_STDERR_PARTS];
 	size_t line_used;
 	char line[LINE_MAX_SIZE];
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-/* Stores the start of what is written within FRESH_MS; the start describes the cause. */
 static void
-text_remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
+parts_clear(void) GP_LOCKED(complaints.lock)
 {
-	int64_t now = gp_now_ms();
-
-	if (now - complaints.last_ms > FRESH_MS)
-		complaints.used = 0;
-	complaints.last_ms = now;
-	if (size > sizeof(complaints.text) - complaints.used)
-		size = sizeof(complaints.text) - complaints.used;
-	memcpy(complaints.text + complaints.used, text, size);
-	complaints.used += size;
+	for (size_t i = 0; i < GPD_DRIVER_STDERR_PARTS; i++)
+		complaints.parts[i].used = complaints.parts[i].key_size = 0;
 }
 
-/* Logs the line as far as it has arrived. */
+/* Returns the size of "FILE:LINE: FUNCTION" at the start of a line about an assertion, else 0. */
+static size_t
+key_measure(const char *line, size_t size)
+{
+	static const char end[] = ": block: [";
+	const char *found = memmem(line, size, end, sizeof(end) - 1);
+
+	return found ? (size_t)(found - line) : 0;
+}
+
+/* Returns the part for the line; NULL: there is none left. The first part has no key. */
+static struct part *
+part_find(const char *line, size_t key_size) GP_LOCKED(complaints.lock)
+{
+	for (size_t i = 0; i < GPD_DRIVER_STDERR_PARTS; i++) {
+		struct part *part = &complaints.parts[i];
+
+		if (i && !part->used)
+			part->key_size = key_size;
+		else if (part->key_size != key_size || memcmp(part->text, line, key_size) != 0)
+			continue;
+		if ((i == 0) == (key_size == 0))
+			return part;
+	}
+	return NULL;
+}
+
+/* Stores the first lines about each assertion that are written within FRESH_MS; they describe the
+ * cause. One assertion that fails in many threads leaves room for the others. */
 static void
-line_flush(void) GP_LOCKED(complaints.lock)
+line_remember(bool ended) GP_LOCKED(complaints.lock)
+{
+	size_t size = complaints.line_used;
+	int64_t now = gp_now_ms();
+	struct part *part;
+
+	if (now - complaints.last_ms > FRESH_MS)
+		parts_clear();
+	complaints.last_ms = now;
+	part = part_find(complaints.line, key_measure(complaints.line, size));
+	if (!part || part->used + size + ended > PART_MAX)
+		return;
+	memcpy(part->text + part->used, complaints.line, size);
+	if (ended)
+		part->text[part->used + size] = '\n';
+	part->used += size + ended;
+}
+
+/* Stores and logs the line as far as it has arrived. */
+static void
+line_flush(bool ended) GP_LOCKED(complaints.lock)
 {
 	char whose[GPD_DRIVER_STDERR_WHOSE_MAX];
 	uint32_t budget;
 
+	if (complaints.line_used || ended)
+		line_remember(ended);
 	if (complaints.line_used == 0)
 		return;
 	complaints.line[complaints.line_used] = 0;
@@ -72,11 +119,11 @@ line_flush(void) GP_LOCKED(complaints.lock)
 }
 
 static void
-log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
+split_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
 	for (size_t i = 0; i < size; i++) {
 		if (text[i] == '\n' || complaints.line_used == sizeof(complaints.line) - 1)
-			line_flush();
+			line_flush(text[i] == '\n');
 		if (text[i] != '\n')
 			complaints.line[complaints.line_used++] = text[i] ? text[i] : '?';
 	}
@@ -89,14 +136,12 @@ log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
 static bool
 pipe_read(void)
 {
-	char text[GPD_DRIVER_STDERR_MAX];
+	char text[4096];
 	ssize_t size;
 
 	pthread_mutex_lock(&complaints.lock);
-	while ((size = read(complaints.fd, text, sizeof(text))) > 0) {
-		text_remember(text, (size_t)size);
-		log_lines(text, (size_t)size);
-	}
+	while ((size = read(complaints.fd, text, sizeof(text))) > 0)
+		split_lines(text, (size_t)size);
 	pthread_mutex_unlock(&complaints.lock);
 	return size < 0 && (errno == EAGAIN || errno == EINTR);
 }
@@ -105,7 +150,7 @@ static void
 line_flush_last(void)
 {
 	pthread_mutex_lock(&complaints.lock);
-	line_flush();
+	line_flush(false);
 	pthread_mutex_unlock(&complaints.lock);
 }
 
@@ -156,8 +201,9 @@ gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 	return gp_thread_start("driver-stderr", 0, stderr_run, NULL);
 }
 
-void
-gpd_driver_stderr_flush(void)
+/* Stores and logs everything that has been written, including an unfinished line. */
+static void
+stderr_flush(void)
 {
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
@@ -168,15 +214,20 @@ gpd_driver_stderr_flush(void)
 size_t
 gpd_driver_stderr_read(char *text, size_t size)
 {
-	size_t used;
+	size_t used = 0;
 
-	gpd_driver_stderr_flush();
+	stderr_flush();
 	pthread_mutex_lock(&complaints.lock);
-	used = gp_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
-	if (used > size - 1)
-		used = size - 1;
-	memcpy(text, complaints.text, used);
-	complaints.used = 0;
+	if (gp_now_ms() - complaints.last_ms > FRESH_MS)
+		parts_clear();
+	for (size_t i = 0; i < GPD_DRIVER_STDERR_PARTS; i++) {
+		const struct part *part = &complaints.parts[i];
+		size_t more = part->used < size - 1 - used ? part->used : size - 1 - used;
+
+		memcpy(text + used, part->text, more);
+		used += more;
+	}
+	parts_clear();
 	pthread_mutex_unlock(&complaints.lock);
 	text[used] = '\0';
 	return used;

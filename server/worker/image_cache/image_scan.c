@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* Symbols that device code calls for printf and malloc, the same in PTX and ELF. */
+/* Symbols that device code calls for printf, assert and malloc, the same in PTX and ELF. */
 #define PRINT_SYMBOL "vprintf"
+#define ASSERT_SYMBOL "__assertfail"
 #define MALLOC_SYMBOL "malloc"
 /* Total of compressed code per image, after extraction. */
 #define EXTRACT_MAX ((size_t)64 << 20)
@@ -20,6 +21,7 @@ code_scan(struct gpd_image_uses *uses, const void *bytes, size_t size)
 	const char *text = bytes;
 
 	uses->print = uses->print || memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL));
+	uses->asserts = uses->asserts || memmem(bytes, size, ASSERT_SYMBOL, strlen(ASSERT_SYMBOL));
 	/* Matches the whole name only: programs have functions with similar names. */
 	uses->malloc = uses->malloc || gpd_text_find_word(text, text, text + size, MALLOC_SYMBOL);
 	uses->state = uses->state || variables.state;
@@ -49,7 +51,7 @@ entry_scan(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
 	if (entry->raw_size <= *budget)
 		r = gp_fatbin_extract_limited(entry, EXTRACT_MAX, limiter, &bytes, &size);
 	if (r) {
-		uses->state = true;
+		uses->state = uses->asserts = true;
 		return is_limiter_error(r) ? r : 0;
 	}
 	*budget -= entry->raw_size;
@@ -70,7 +72,7 @@ fatbin_scan(struct gpd_image_uses *uses, struct gp_image_blob blob,
 	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
 		r = entry_scan(uses, &entry, limiter, budget);
 	if (r != GP_IMAGE_E_END)
-		uses->state = true;
+		uses->state = uses->asserts = true;
 	return is_limiter_error(r) ? r : 0;
 }
 
@@ -94,6 +96,7 @@ gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *limiter,
 			code_scan(&uses, blob.data, blob.size);
 		all.print = all.print || uses.print;
 		all.malloc = all.malloc || uses.malloc;
+		all.asserts = all.asserts || uses.asserts;
 		all.state = all.state || uses.state;
 		all.variables += uses.variables;
 	}

@@ -18,9 +18,10 @@ struct gp_unpack_limiter;
 
 /* Features that an image's code uses. */
 struct gpd_image_uses {
-	bool print;  /* its kernels call printf */
-	bool malloc; /* its kernels call malloc or new */
-	bool state;  /* it may have state, as defined in image_state.h */
+	bool print;   /* its kernels call printf */
+	bool malloc;  /* its kernels call malloc or new */
+	bool asserts; /* its kernels may fail an assertion */
+	bool state;   /* it may have state, as defined in image_state.h */
 	/* bytes of device memory for its variables; GPD_VARIABLES_UNKNOWN (image_state.h) or more:
 	 * unknown */
 	uint64_t variables;
@@ -28,9 +29,9 @@ struct gpd_image_uses {
 
 /* Scans the image. The image is open (gp_image_open(), image/fatbin.h). Code too large to extract
  * within the budget, 64 MiB per image, is reported as using no print or malloc, because such images
- * are libraries of many kernels, and as having state; its variables are not counted. Compressed
- * code is extracted through the limiter, which may wait (NULL: no limit). Returns 0 with *uses_p
- * set; or the limiter's -EDQUOT or -ECANCELED, and *uses_p must not be used. */
+ * are libraries of many kernels, as having assertions and state; its variables are not counted.
+ * Compressed code is extracted through the limiter, which may wait (NULL: no limit). Returns 0 with
+ * *uses_p set; or the limiter's -EDQUOT or -ECANCELED, and *uses_p must not be used. */
 int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *limiter,
 		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 

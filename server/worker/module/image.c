@@ -123,6 +123,7 @@ image_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
+	gpd_asserting_code_remove(session, &image->asserting);
 	image->free_epoch = gpd_ledger_free_begin(session->account.entry);
 	pthread_mutex_lock(&leaving.lock);
 	image->payer = session;
@@ -273,6 +274,7 @@ gpd_image_destroy_all(struct gpd_session *session)
 	for (uint32_t at = 0; (image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at));) {
 		close_globals(session, image);
 		gpd_handle_remove(&session->handles, &image->handle);
+		gpd_asserting_code_remove(session, &image->asserting);
 		image_destroy(session, image);
 	}
 	pthread_mutex_lock(&leaving.lock);
@@ -455,6 +457,8 @@ image_add(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_add_handle(session, GPD_KIND_IMAGE, id, &image->handle);
+	if (result == CUDA_SUCCESS && image->uses.asserts)
+		gpd_asserting_code_add(session, &image->asserting, image->blob->image);
 	if (result != CUDA_SUCCESS)
 		image_destroy(session, image);
 	else if (!options.size && !image->library->unsupported)

@@ -20,6 +20,7 @@
 
 #include "server/worker/image_cache/image_cache.h"
 #include "server/worker/image_cache/image_scan.h"
+#include "server/worker/session/assertion.h"
 #include "server/worker/session/handle.h"
 
 #include <cuda.h>
@@ -75,6 +76,9 @@ struct gpd_image {
 	int *dynamic;
 	struct gpd_global *globals; /* list of the variables that the client has looked up */
 	struct gpd_image_uses uses; /* features that its code uses (image_cache/image_scan.h) */
+	/* Its entry in the session's list while kernels of it may run, if they may fail an
+	 * assertion. */
+	struct gpd_asserting_code asserting;
 	/* Bytes charged to the quota code-memory: size of the image and of the driver's memory for
 	 * it. */
 	uint64_t code;

@@ -58,6 +58,7 @@ struct gpd_stream_ops_session; /* deferred_queue.h */
 struct gpd_stream;
 struct gpd_trace; /* gpu_trace.h: timeline of the session's GPU work */
 struct gpd_waker;
+struct gpd_asserting_code; /* assertion.h */
 
 /* Progress of the session's GPU work, used to attribute a fault to a session. Any thread may read
  * it. */
@@ -69,6 +70,11 @@ struct gpd_progress {
 	 * Before the image is freed, this is set to NULL with gpd_sessions.lock held; threads other
 	 * than the executor read the name with that lock held. */
 	const char *kernel;
+	/* The members below are protected by gpd_sessions.lock. */
+	struct gpd_asserting_code *asserting; /* images that may fail an assertion (assertion.h) */
+	/* Set when the GPU contexts are lost. suspect: its kernel may be the cause. asserted: its
+	 * code contains the assertion whose text is being attributed. */
+	bool suspect, asserted;
 };
 
 /* The record that the executor is carrying out. Executor only. */
@@ -112,6 +118,7 @@ struct gpd_session {
 	char peer[128]; /* "host pid program", for the log */
 	/* How the client was authenticated, such as "token abcdefghij", for the log. */
 	char authenticated_by[200];
+	char notice[320];        /* line for the client, sent when the session starts; "": none */
 	uint8_t ticket[32];      /* secret that authenticates lanes over RDMA */
 	unsigned int lanes_max;  /* lane numbers are smaller */
 	uint64_t features;       /* bits of enum gp_feature that both ends support */

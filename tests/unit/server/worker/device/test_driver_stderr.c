@@ -29,7 +29,7 @@ say_whose(char *text, size_t size)
 static int
 take_at_once(void)
 {
-	char line[64], taken[GPD_DRIVER_STDERR_MAX];
+	static char line[64], taken[GPD_DRIVER_STDERR_MAX];
 
 	if (!freopen("/dev/null", "w", stderr) || gpd_driver_stderr_start(say_whose))
 		return 1;
@@ -51,7 +51,7 @@ take_at_once(void)
 static int
 complain(const char *text)
 {
-	char taken[GPD_DRIVER_STDERR_MAX];
+	static char taken[GPD_DRIVER_STDERR_MAX];
 
 	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
 		return 2;
@@ -97,6 +97,33 @@ flood(void)
 		       : 0;
 }
 
+/* One assertion that fails in very many threads leaves room for another one, and the lines about
+ * each are together. */
+static int
+assert_both(void)
+{
+	static char taken[GPD_DRIVER_STDERR_MAX];
+	const char *first, *last, *other;
+
+	if (!freopen("/dev/null", "w", stderr) || gpd_driver_stderr_start(say_whose))
+		return 1;
+	for (int i = 0; i < 500; i++)
+		fprintf(stderr,
+			"a.cu:1: k: block: [0,0,0], thread: [%d,0,0] Assertion `a` failed.\n", i);
+	fprintf(stderr, "b.cu:1: k: block: [0,0,0], thread: [0,0,0] Assertion `b` failed.\n");
+	fprintf(stderr, "a.cu:2: k: block: [0,0,0], thread: [0,0,0] Assertion `a` failed.\n");
+	fprintf(stderr, "no assertion\n");
+	(void)gpd_driver_stderr_read(taken, sizeof(taken));
+	first = strstr(taken, "thread: [0,0,0] Assertion `a`");
+	last = strstr(taken, "thread: [20,0,0] Assertion `a`");
+	other = strstr(taken, "b.cu:1: k: block: [0,0,0], thread: [0,0,0] Assertion `b` failed.\n");
+	if (!first || !last || !other || other < last || strstr(taken, "thread: [499,"))
+		return 2;
+	if (!strstr(taken, "\na.cu:2: k: ") || strncmp(taken, "no assertion\n", 13) != 0)
+		return 3;
+	return 0;
+}
+
 /* Runs a function in a child process; returns its result and what it logged. */
 static int
 run(int (*function)(void))
@@ -125,6 +152,11 @@ run(int (*function)(void))
 UNIT_TEST(nothing_is_lost)
 {
 	assert_int_equal(run(take_at_once), 0);
+}
+
+UNIT_TEST(an_assertion_that_fails_often_hides_no_other_one)
+{
+	assert_int_equal(run(assert_both), 0);
 }
 
 /* Each line starts like the daemon's own lines, names its session, and is printable. */
