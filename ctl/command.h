@@ -31,6 +31,9 @@ int ctl_tenant(const struct ctl *ctl, int count, char **argv);
 /* worker.c: lists worker processes, or replaces one. */
 int ctl_worker(const struct ctl *ctl, int count, char **argv);
 
+/* quarantine.c: lists programs in quarantine, or ends a quarantine. */
+int ctl_quarantine(const struct ctl *ctl, int count, char **argv);
+
 /* change.c: changes settings, ends sessions, drains and reloads. */
 int ctl_session_set(const struct ctl *ctl, int count, char **argv);
 int ctl_session_terminate(const struct ctl *ctl, int count, char **argv);

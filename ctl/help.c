@@ -40,6 +40,11 @@ static const struct entry {
 	  "Another worker starts. The sessions of the replaced one continue, and it exits\n"
 	  "after the last of them. --terminate ends them, and returns when their work on\n"
 	  "the GPU has ended. Workers in reserve are replaced as well." },
+	{ "quarantine list", "", "programs that get workers of their own",
+	  "A program whose kernel has ended sessions of others is in quarantine, for the\n"
+	  "time of the key quarantine in gpupoold.conf(5). One without a name is a whole\n"
+	  "tenant." },
+	{ "quarantine end", "ID", "let a program share workers again", NULL },
 	{ "drain", "[--wait | --undo]", "admit no new sessions; wait for the last one",
 	  "--wait prints the sessions that are left, --undo admits sessions again." },
 	{ "reload", "", "read the configuration file again", NULL },

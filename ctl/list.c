@@ -78,6 +78,7 @@ add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, report->n_tokens ? report->tokens[0]->until_s : UINT64_MAX);
 	ctl_table_number(table, report->workers_lost);
 	ctl_table_number(table, report->workers_hanging);
+	ctl_table_number(table, report->n_quarantines);
 }
 
 static void
@@ -143,6 +144,7 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 		{ "next token expires", "next_token_expires", CTL_DATE },
 		{ "workers lost", "workers_lost", CTL_NUMBER },
 		{ "workers hung", "workers_hanging", CTL_NUMBER },
+		{ "programs in quarantine", "quarantined_programs", CTL_NUMBER },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;

@@ -54,6 +54,8 @@ static const char doc[] =
 	"  worker list                  worker processes and their sessions\n"
 	"  worker replace PID [--terminate]\n"
 	"                               replace the worker that gets new sessions\n"
+	"  quarantine list              programs that get workers of their own\n"
+	"  quarantine end ID            let a program share workers again\n"
 	"  drain [--wait | --undo]      admit no new sessions; wait for the last one\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
@@ -193,12 +195,19 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 		ctl_command *command;
 		bool plain; /* has no options of its own, so "--" is removed here */
 	} commands[] = {
-		{ "cert", ctl_cert, false },           { "device", ctl_device, true },
-		{ "doctor", ctl_doctor, false },       { "drain", ctl_drain, false },
-		{ "reload", ctl_reload, true },        { "session", ctl_session, true },
-		{ "status", ctl_status, true },        { "tenant", ctl_tenant, true },
-		{ "token", ctl_token, false },         { "top", ctl_top, false },
-		{ "usage", ctl_usage_records, false }, { "worker", ctl_worker, true },
+		{ "cert", ctl_cert, false },
+		{ "device", ctl_device, true },
+		{ "doctor", ctl_doctor, false },
+		{ "drain", ctl_drain, false },
+		{ "quarantine", ctl_quarantine, true },
+		{ "reload", ctl_reload, true },
+		{ "session", ctl_session, true },
+		{ "status", ctl_status, true },
+		{ "tenant", ctl_tenant, true },
+		{ "token", ctl_token, false },
+		{ "top", ctl_top, false },
+		{ "usage", ctl_usage_records, false },
+		{ "worker", ctl_worker, true },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command = NULL;

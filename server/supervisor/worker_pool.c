@@ -282,6 +282,7 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	(void)snprintf(text, sizeof(text), "has lost its GPU contexts: %.990s", lost.log);
 	worker_report_error(c, process, text);
 	c->admission->workers_lost++;
+	gpd_admission_report_fault(c->admission, process, message->header.result, &lost);
 	snprintf(process->reason, sizeof(process->reason), "its context was lost");
 	process->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
 	worker_stop_serving(c, process, GPD_WORKER_LOST, 0);
@@ -299,18 +300,19 @@ worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 		gpd_admission_retry_queued(c->admission);
 }
 
-/* Kills the worker with its sessions if too many are wedged. */
+/* Kills a worker with its sessions if too many are wedged, after `last` has become so. */
 static void
-kill_oldest_wedged_worker(struct gpd_worker_pool *c)
+kill_oldest_wedged_worker(struct gpd_worker_pool *c, const struct gpd_worker_process *last)
 {
-	struct gpd_worker_process *process = gpd_orphaned_work_find_victim(c->admission->workers);
+	struct gpd_worker_process *process =
+		gpd_orphaned_work_find_victim(c->admission->workers, last, c->quota->ledger);
 	char owners[300];
 
 	if (!process)
 		return;
 	gpd_orphaned_work_format_tenants(process, c->quota->ledger, owners, sizeof(owners));
 	snprintf(process->reason, sizeof(process->reason),
-		 "orphaned work in more than %d older workers: this worker is killed",
+		 "orphaned work of a tenant in more than %d workers: the oldest is killed",
 		 GPD_WEDGED_WORKERS_MAX);
 	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)process->pid, process->reason,
 		  owners);
@@ -327,9 +329,8 @@ worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 	gpd_warning("worker %d: orphaned work still running; new sessions use another worker",
 		    (int)process->pid);
 	worker_stop_serving(c, process, GPD_WORKER_WEDGED, 0);
-	gpd_orphaned_work_isolate_tenants(c->admission->workers, process, c->quota->ledger,
-					  gp_now_ms());
-	kill_oldest_wedged_worker(c);
+	gpd_admission_report_wedged(c->admission, process);
+	kill_oldest_wedged_worker(c, process);
 }
 
 /* Depending on the configuration, either only reports the hang, or kills the worker with its

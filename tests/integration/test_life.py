@@ -57,8 +57,8 @@ def _():
         daemon.check_works()
 
 
-TWO_TENANTS = "[tenant alice]\n[tenant bob]\n"
-TOO_MANY = "orphaned work in more than 4 older workers: this worker is killed"
+TWO_TENANTS = "[daemon]\nisolation = shared\n{daemon}[tenant alice]\n[tenant bob]\n"
+TOO_MANY = "orphaned work of a tenant in more than 4 workers: the oldest is killed"
 
 
 def stay(daemon, tenant):
@@ -75,17 +75,18 @@ def leave_endless_work(daemon, tenant, count):
     daemon.wait_for_log("new sessions use another worker", SOON + 3, count=count)
     daemon.check_works()
     # One that is killed is there for a moment more.
-    wait_until(f"there are no more than five workers after {count} endless kernels", lambda: len(daemon.workers()) <= 5, SOON)
+    wait_until(f"there are no more than six workers after {count} endless kernels", lambda: len(daemon.workers()) <= 6, SOON)
 
 
 @case("a client that leaves endless work again and again gets its own workers, and costs a bounded number of others")
 def _():
-    with Configured(TWO_TENANTS, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+    with Configured(TWO_TENANTS.format(daemon=""), env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
         for i in range(1, 3):
             bystanders.append(stay(daemon, "alice")[0])
             leave_endless_work(daemon, "bob", i)
-        daemon.wait_for_log("warning: tenant bob: orphaned work in at least 2 workers")
+        daemon.wait_for_log("warning: tenant bob: program sleeper of .*: in quarantine until .*: its GPU work did not end after "
+                            "its client had left")
         bystanders.append(stay(daemon, "alice")[0])
         # The tenant's later clients have workers of their own, which end with them.
         before = daemon.workers()
@@ -100,17 +101,21 @@ def _():
         daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n")
         for program in bystanders:
             program.finish().expect()
-        require("older workers" not in daemon.log(), "a worker with sessions of hers has ended")
+        require("the oldest is killed" not in daemon.log(), "a worker with sessions of hers has ended")
         daemon.settle(SOON + 3)
 
 
-@case("of endless work of several tenants together, next to others everywhere, the oldest worker ends")
+@case("of a tenant's endless work next to others everywhere the oldest worker ends, and other tenants' work does not count")
 def _():
-    with Configured(TWO_TENANTS + "[tenant carol]\n[tenant dave]\n", env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+    text = TWO_TENANTS.format(daemon="quarantine = 0\n") + "[tenant carol]\n"
+    with Configured(text, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
-        for i, tenant in enumerate(("bob", "carol", "dave", "bob", "carol"), 1):
+        for i, tenant in enumerate(("bob", "bob", "carol", "bob", "bob"), 1):
             bystanders.append(stay(daemon, "alice"))
             leave_endless_work(daemon, tenant, i)
+        require("the oldest is killed" not in daemon.log(), "a worker has ended")
+        bystanders.append(stay(daemon, "alice"))
+        leave_endless_work(daemon, "bob", 6)
         daemon.wait_for_log(TOO_MANY + "; orphaned work of tenant bob$")
         program, session = bystanders.pop(0)
         daemon.wait_for_log(rf"session {session} \(.* memhog\): closed: .*{TOO_MANY}; 1 launches, ")
@@ -122,7 +127,7 @@ def _():
 
 @case("a worker in which left work has ended serves again, rather than one more for each such kernel")
 def _():
-    with Daemon(env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+    with Configured("[daemon]\nquarantine = 0\n", env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
         for i in range(1, 6):
             bystanders.append(daemon.start("memhog", "16", stdin=True))

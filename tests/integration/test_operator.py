@@ -500,7 +500,8 @@ def _():
         require(done.returncode == 0 and done.stderr == "", f"{done}")
         return sorted(done.stdout.split())
 
-    require(completed("") == ["cert", "device", "doctor", "drain", "help", "reload", "session", "status", "tenant", "token", "top", "usage", "worker"],
+    require(completed("") == ["cert", "device", "doctor", "drain", "help", "quarantine", "reload", "session", "status", "tenant", "token",
+                              "top", "usage", "worker"],
             f"{completed('')}")
     require(completed("te") == completed("help", "te") == ["tenant"] and completed("session", "s") == ["set", "show"], "not the words")
     require(completed("drain", "--") == ["--format=", "--undo", "--wait"] and "--save" in completed("tenant", "set", "a", "--s"), "not the options")

@@ -1,60 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of class tenant: those of one tenant share a worker, which is started on demand; others have none of it."""
-import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 
-from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Skip, as_tenant, base_environment, case, main, read_file, require,
-                     software_env, wait_until)
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Skip, as_tenant, case, main, read_file, require, software_env, wait_until)
 from wire import Closed, Conn, Listener, field, fields_of, hello, message, preamble, recv_refusal, recv_reply, varint
+from workers import Workers, stay
 
 SOON = 30 if SANITIZED else 2
 TENANTS = "[daemon]\nworker-idle-timeout = {idle}\n[tenant alice]\n[tenant bob]\n"
 SHARED = "[daemon]\nisolation = shared\n"
 # So that a worker can be seen before it is ready.
 SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
-
-
-class Workers(Configured):
-    """A daemon with an admin socket, which lists its workers. reserve: ready-workers of its configuration."""
-
-    reserve = 0
-
-    def __init__(self, text, *args, **more):
-        self.admin_folder = tempfile.TemporaryDirectory(prefix="gpupool-admin-")
-        self.socket = f"{self.admin_folder.name}/admin.sock"
-        super().__init__(text, "--admin-socket", self.socket, *args, **more)
-
-    def rows(self):
-        return json.loads(subprocess.run([os.environ["GP_CTL"], "-s", self.socket, "worker", "list", "--format=json"],
-                                         capture_output=True, text=True, check=True, env=base_environment()).stdout)
-
-    def list(self):
-        """[(class, tenant, sessions)] in order, without those that end."""
-        return sorted((row["class"], row["tenant"], row["sessions"]) for row in self.rows()
-                      if row["state"] in ("starting", "serving"))
-
-    def ready(self):
-        return sum(row["class"] == "reserve" and row["state"] == "serving" for row in self.rows())
-
-    def settle(self, seconds=PATIENCE):
-        """Workers without a session end at once."""
-        self.reload(f"[daemon]\nworker-idle-timeout = 0\nready-workers = {self.reserve}\n")
-        super().settle(seconds)
-
-    def discard(self):
-        super().discard()
-        self.admin_folder.cleanup()
-
-
-def stay(daemon, tenant, **more):
-    program = daemon.start("memhog", "16", stdin=True, env=as_tenant(tenant, **more))
-    program.wait_for_output("free after")
-    return program
 
 
 def request(daemon, tenant, isolation):

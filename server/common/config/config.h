@@ -160,9 +160,9 @@ struct gpd_config_old_name {
 };
 
 /* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, isolation
- * TENANT, GPD_READY_WORKERS_DEFAULT, 60 s for worker_idle_timeout, 25 % of the machine's memory for
- * host_memory, 50 % each for code_memory and pinned_memory, software_device UNSET, and 0 or ""
- * otherwise. */
+ * TENANT, GPD_READY_WORKERS_DEFAULT, 60 s for worker_idle_timeout, 600 s for quarantine, 25 % of
+ * the machine's memory for host_memory, 50 % each for code_memory and pinned_memory,
+ * software_device UNSET, and 0 or "" otherwise. */
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */
@@ -173,6 +173,7 @@ struct gpd_config {
 	uint32_t ready_workers;
 	/* Seconds after which a worker without sessions ends. */
 	uint32_t worker_idle_timeout;
+	uint32_t quarantine;   /* seconds for which a faulting program is isolated; 0: never */
 	uint32_t idle_timeout; /* seconds after which an idle session is ended; 0: never */
 	uint32_t timeout;      /* seconds after which a silent peer is disconnected; 0: not set */
 	uint32_t isolation;    /* enum gpd_config_isolation */

@@ -378,6 +378,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
 	{ "worker-idle-timeout", read_number, KEY_FIELD(gpd_config, worker_idle_timeout), .min = 0,
 	  .max = 86400, .wrong = "is not a number of seconds from 0 to 86400" },
+	{ "quarantine", read_number, KEY_FIELD(gpd_config, quarantine), .min = 0, .max = 86400,
+	  .wrong = "is not a number of seconds from 0 to 86400" },
 	{ "idle-timeout", read_number, KEY_FIELD(gpd_config, idle_timeout), .min = 1,
 	  .max = 10000000, .keyword = "never", .keyword_value = 0,
 	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },

@@ -371,7 +371,7 @@ static bool
 parser_key_error(struct gpd_config_parser *p, const char *name)
 {
 	struct gp_suggestion similar = { .word = name };
-	char list[LINE_SIZE] = "";
+	char list[GPD_CONFIG_ERROR_MAX] = "";
 	int count;
 	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count);
 
@@ -524,6 +524,7 @@ gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func 
 	p->config->isolation = GPD_CONFIG_ISOLATION_TENANT;
 	p->config->ready_workers = GPD_READY_WORKERS_DEFAULT;
 	p->config->worker_idle_timeout = 60;
+	p->config->quarantine = 600;
 	p->config->lanes_max = 8;
 	p->config->software_device = GPD_CONFIG_SOFTWARE_UNSET;
 	p->config->host_memory.share = GPD_CONFIG_SHARE_MAX / 4;

@@ -139,9 +139,6 @@ struct gpd_ledger_tenant {
 	/* Memory of the daemon's machine that its sessions may use for device code and for pinned
 	 * memory. Used by the supervisor only. */
 	uint64_t host_memory_max;
-	/* Time of gp_now_ms() until which new sessions get workers of their own; 0: none. Used by
-	 * the supervisor only. */
-	int64_t isolated_until_ms;
 	struct gpd_ledger_counts ended; /* sums over ended sessions */
 	/* The tenant's part. Bandwidth limit in bytes per second; GPD_NO_LIMIT: none. */
 	_Atomic uint64_t bandwidth_max GPD_LEDGER_PART;
@@ -237,6 +234,9 @@ struct gpd_ledger_session {
 	_Atomic uint64_t machine;  /* hash of the name of the client's machine, as it reports it */
 	uint32_t log_budget;       /* index of its log budget (log_budget.h) */
 	_Atomic uint32_t priority; /* 0 normal, 1 low, 2 high */
+	/* 1: the client has disconnected, and its GPU work still runs. Used by the supervisor
+	 * only. */
+	uint32_t orphaned;
 	/* Limit of its deferred queue in bytes; constant while the session is open. */
 	uint64_t deferred_max;
 	/* The session's part. enum gpd_ledger_logged. */

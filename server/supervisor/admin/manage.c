@@ -277,6 +277,16 @@ request_retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool 
 		       : 0;
 }
 
+static int
+request_end_quarantine(struct gpd_manager *m, uint64_t id, struct outcome *o)
+{
+	if (!gpd_quarantine_end(&m->admission->quarantine, id))
+		snprintf(o->error, sizeof(o->error),
+			 "unknown quarantine %llu: gpupoolctl quarantine list lists them",
+			 (unsigned long long)id);
+	return 0;
+}
+
 /* Returns 0 or GP_E_TIMEOUT. */
 static int
 request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
@@ -308,6 +318,8 @@ request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
 		return request_retire(m, request->retire, again, o);
+	case GPUPOOL__ADMIN_REQUEST__BODY_QUARANTINE_END:
+		return request_end_quarantine(m, request->quarantine_end->id, o);
 	default:
 		snprintf(o->error, sizeof(o->error),
 			 "this daemon (" GPD_VERSION ") does not know this request");

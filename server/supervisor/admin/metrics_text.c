@@ -57,6 +57,8 @@ VALUE(workers_hanging, s->report->workers_hanging)
 VALUE(workers_lost, s->report->workers_lost)
 VALUE(waiting, s->report->waiting)
 VALUE(usage_lost, s->report->usage_lost)
+VALUE(quarantines, s->report->n_quarantines)
+VALUE(quarantines_total, s->report->quarantines_total)
 VALUE(started, s->session ? s->session->started_s : s->report->started_s)
 VALUE(refused_clients, s->refusals->count)
 VALUE(device_sessions, s->device->sessions)
@@ -108,6 +110,11 @@ static const struct family families[] = {
 	{ "gpupool_workers_lost_total",
 	  "Workers that exited unexpectedly or lost their CUDA contexts.", SCOPE_DAEMON,
 	  workers_lost, NULL },
+	{ "gpupool_quarantined_programs",
+	  "Programs that get workers of their own because of a fault.", SCOPE_DAEMON, quarantines,
+	  NULL },
+	{ "gpupool_quarantines_total", "Programs that have been put into quarantine.", SCOPE_DAEMON,
+	  quarantines_total, NULL },
 	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.",
 	  SCOPE_DAEMON, usage_lost, NULL },
 	{ "gpupool_certificate_expiry_time_seconds",

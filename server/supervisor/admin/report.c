@@ -39,6 +39,9 @@ struct buffer {
 	Gpupool__AdminRefusals refusals[GPD_AUTH_REFUSALS], *refusal_list[GPD_AUTH_REFUSALS];
 	char *addresses[GPD_LISTEN_MAX];
 	Gpupool__AdminToken tokens[TOKENS_MAX], *token_list[TOKENS_MAX];
+	Gpupool__AdminQuarantine quarantines[GPD_QUARANTINE_MAX];
+	Gpupool__AdminQuarantine *quarantine_list[GPD_QUARANTINE_MAX];
+	char reasons[GPD_QUARANTINE_MAX][GPD_QUARANTINE_TEXT_MAX];
 	Gpupool__AdminWorker workers[GPD_WORKERS_MAX], *worker_list[GPD_WORKERS_MAX];
 	struct tenant tenants[GPD_LEDGER_TENANTS]; /* indexed as in the ledger */
 	Gpupool__AdminTenant *tenant_list[GPD_LEDGER_TENANTS];
@@ -395,6 +398,45 @@ add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 	}
 }
 
+/* Programs in quarantine. */
+
+static void
+add_quarantine(struct buffer *buffer, const struct gpd_quarantine_entry *from)
+{
+	Gpupool__AdminReport *report = &buffer->report;
+	Gpupool__AdminQuarantine *quarantine = &buffer->quarantines[report->n_quarantines];
+	const struct gpd_program *program = &from->program;
+
+	gpupool__admin_quarantine__init(quarantine);
+	quarantine->id = from->id;
+	quarantine->tenant = (char *)program->tenant;
+	quarantine->program = (char *)(from->whole_tenant ? "" : program->name);
+	quarantine->user = (char *)(from->whole_tenant ? "" : program->user);
+	quarantine->host = (char *)(from->whole_tenant ? "" : program->host);
+	quarantine->reason =
+		(char *)gpd_quarantine_explain(from, buffer->reasons[report->n_quarantines]);
+	quarantine->until_s = (uint64_t)from->until_s;
+	buffer->quarantine_list[report->n_quarantines++] = quarantine;
+}
+
+static void
+add_quarantines(const struct gpd_report_source *source, struct buffer *buffer)
+{
+	const struct gpd_admission *admission = source->admission;
+	const struct gpd_quarantine *quarantine = &admission->quarantine;
+	int64_t now_ms = gp_now_ms();
+
+	buffer->report.quarantines = buffer->quarantine_list;
+	buffer->report.quarantines_total = quarantine->total;
+	for (size_t i = 0; admission->quota->tenants.config->quarantine && i < GPD_QUARANTINE_MAX;
+	     i++) {
+		const struct gpd_quarantine_entry *entry = &quarantine->entries[i];
+
+		if (entry->state == GPD_QUARANTINE_ACTIVE && entry->until_ms > now_ms)
+			add_quarantine(buffer, entry);
+	}
+}
+
 /* The daemon. */
 
 static void
@@ -478,6 +520,7 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	add_facts(source, buffer);
 	add_tokens(source, buffer);
 	add_workers(source, buffer);
+	add_quarantines(source, buffer);
 	add_devices(source, buffer);
 	add_units(source, buffer);
 	add_refusals(source, buffer);

@@ -11,6 +11,7 @@
  * - admission_process.c: sessions with a dedicated worker
  * - admission_lane.c: data connections (lanes)
  * - admission_probe.c: queries without a session
+ * - admission_quarantine.c: programs in quarantine
  *
  * Ownership: gpd_admission_init() to gpd_admission_fini(). The struct owns the connections and the
  * table of session owners; quota and workers are borrowed. supervisor.c opens and closes
@@ -26,6 +27,7 @@
 #include "server/supervisor/auth/authentication.h"
 #include "server/supervisor/auth/connection.h"
 #include "server/supervisor/tenancy/quota.h"
+#include "server/supervisor/workers/quarantine.h"
 #include "server/supervisor/workers/worker_process.h"
 
 #include <stdbool.h>
@@ -53,6 +55,7 @@ struct gpd_admission {
 	int64_t expire_ms;  /* time of the next cleanup of unused entries of client_address.h */
 	struct gpd_quota *quota;
 	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
+	struct gpd_quarantine quarantine;
 	/* By worker group (tenants.h): the worker for new sessions of the group, which get it while
 	 * it is SERVING, and wait while it is STARTING or BUSY; NULL: none. Maintained by
 	 * worker_pool.c; read by gpd_admission_get_worker(). */
@@ -134,6 +137,15 @@ void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_wor
  * tenant's sessions only. */
 void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
+/* Reports to the quarantine that a fault with this CUresult has ended the worker. *lost: as
+ * received from the worker, not checked. Does nothing for results that are not the fault of a
+ * kernel. Called before the sessions' ledger entries are closed. */
+void gpd_admission_report_fault(struct gpd_admission *admission,
+				const struct gpd_worker_process *worker, int result,
+				const struct gpd_channel_lost *lost);
+/* Reports to the quarantine that the worker has become WEDGED. */
+void gpd_admission_report_wedged(struct gpd_admission *admission,
+				 const struct gpd_worker_process *worker);
 /* Handles GPD_CHANNEL_OPENED, the worker's reply to OPEN and MOVE_WINDOW (channel.h): sends Welcome
  * or the new window. If the worker has no window for a new session, the client is refused and the
  * ledger entry freed. Ignored if the client has disconnected or the message is too short. */

@@ -158,6 +158,14 @@ void gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_conn
 void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *connection,
 			 const char *full);
 
+/* admission_quarantine.c: programs in quarantine. */
+
+/* Called when the client has its assignment: if its program is in quarantine, its session gets a
+ * worker of its own and a notice about that. Returns false if the client was refused because its
+ * tenant's sessions must share a worker; its connection is then closed. */
+bool gpd_admission_check_quarantine(struct gpd_admission *admission,
+				    struct gpd_connection *connection);
+
 /* admission_wait.c: the list `waiting` of connections without a receiver thread. */
 
 /* Starts the receiver threads of waiting connections within the limits of handshakes, in total and

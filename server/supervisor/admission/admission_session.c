@@ -8,7 +8,6 @@
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_internal.h"
 #include "server/supervisor/auth/control_reply.h"
-#include "server/supervisor/workers/orphaned_work.h"
 
 #include <cuda.h>
 #include <stdio.h>
@@ -59,6 +58,8 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *con
 		snprintf(message.open.authenticated_by, sizeof(message.open.authenticated_by), "%s",
 			 gpd_session_owner(&admission->session_owners, entry, connection->session)
 				 ->credentials);
+		snprintf(message.open.notice, sizeof(message.open.notice), "%s",
+			 connection->notice);
 	}
 	message.open.lanes_max = connection->lanes_max;
 	message.open.features = connection->features;
@@ -340,12 +341,9 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *conn
 		return false;
 	}
 	tenant = ledger->tenants[connection->assignment.tenant].name;
-	if (gpd_orphaned_work_is_isolated(admission->workers, ledger, connection->assignment.tenant,
-					  gp_now_ms()))
-		connection->assignment.dedicated = true;
 	connection->log_budget =
 		gpd_log_budget_get_for_sessions(tenant, connection->client_address->name);
-	return true;
+	return gpd_admission_check_quarantine(admission, connection);
 }
 
 void

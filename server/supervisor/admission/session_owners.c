@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 int
@@ -47,6 +48,8 @@ gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index
 		.devices = assignment_to_device_mask(assignment),
 		.pid = hello->pid,
 	};
+	if (hello->program_key.len == sizeof(client->program_key))
+		memcpy(client->program_key, hello->program_key.data, sizeof(client->program_key));
 	/* Text from clients is displayed on terminals, and must be valid UTF-8 for protobuf. */
 	(void)gp_printable_text(client->host, sizeof(client->host), hello->host);
 	(void)gp_printable_text(client->user, sizeof(client->user), hello->user);

@@ -28,6 +28,7 @@ struct gpd_session_owner {
 	uint32_t devices;  /* bit n: the session can see device n */
 	uint32_t pid;      /* process ID on its machine, as reported by the client */
 	char host[64], user[64], program[64]; /* as reported by the client */
+	uint8_t program_key[32];              /* Hello.program_key; zero: none */
 	char address[80];                     /* as returned by gp_conn_peer() */
 	char credentials[200];                /* text of gpd_session_owner_format_credentials() */
 };

@@ -111,6 +111,8 @@ struct gpd_connection {
 	/* QUEUED: text of the limit that the client waits for; "": it waits for a worker. */
 	char full_reason[GPD_CONFIG_ERROR_MAX];
 	bool daemon_is_full; /* the limit in full_reason is the daemon's, not the tenant's */
+	/* Line for the client's standard error when its session starts; "": none. */
+	char notice[320];
 	bool evicted;        /* its session ends by a decision of the operator, not by its client */
 	const char *refusal; /* REFUSED: static text that will be sent */
 	unsigned int window_requests; /* number of address windows that the client has requested */

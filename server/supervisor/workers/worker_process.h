@@ -103,9 +103,6 @@ struct gpd_worker_process {
 	int connections;     /* as started */
 	bool spare;          /* started as a spare, and not assigned to a session since */
 	int orphaned;        /* number of disconnected sessions whose GPU work still runs */
-	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
-	 * ledger. */
-	int orphaned_by_tenant[GPD_LEDGER_TENANTS];
 	/* Why the worker's sessions end when it exits; "": the worker reports the reason itself. */
 	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat; /* whether its main thread responds */

@@ -226,6 +226,8 @@ executor_run(void *arg)
 		(void)gpd_session_set_state(session, atomic_load(&session->sticky)
 							     ? GPD_SESSION_LOST
 							     : GPD_SESSION_SERVING);
+		if (session->notice[0])
+			(void)gpd_session_send_complaint(session, session->notice);
 		session_serve(session);
 		gpd_issue_stop(&session->issue);
 	}
@@ -274,6 +276,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 		 open->peer);
 	snprintf(session->authenticated_by, sizeof(session->authenticated_by), "%.*s",
 		 (int)sizeof(session->authenticated_by) - 1, open->authenticated_by);
+	snprintf(session->notice, sizeof(session->notice), "%.*s", (int)sizeof(session->notice) - 1,
+		 open->notice);
 	gpd_sessions_add(session);
 	return session;
 }

@@ -35,7 +35,8 @@ UNIT_TEST(wrong_keys_of_the_daemon_are_refused)
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: unknown key (sessions, "
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
-		  "sessions-per-address, worker-idle-timeout, idle-timeout, on-hang, timeout, "
+		  "sessions-per-address, worker-idle-timeout, quarantine, idle-timeout, on-hang, "
+		  "timeout, "
 		  "software-device, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl, usage)" },

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orphaned work: which workers continue, which worker ends because of it, and which sessions get a
- * worker of their own. */
+/* Orphaned work: which workers continue, and which worker ends because of it. */
 #include "server/supervisor/workers/orphaned_work.h"
 #include "tests/test.h"
 
@@ -30,7 +29,7 @@ set_up(void **state)
 	gpd_ledger_add_tenant(ledger, BOB, "bob");
 	gpd_ledger_add_tenant(ledger, CAROL, "carol");
 	memset(workers, 0, sizeof(workers));
-	/* The one that is STUCK for longest comes last. */
+	/* The one that has been WEDGED for the longest time is last. */
 	for (int i = 0; i < WORKERS; i++) {
 		workers[i].next = i ? &workers[i - 1] : NULL;
 		workers[i].pid = 100 + i;
@@ -73,55 +72,60 @@ leave_work(int worker, uint32_t tenant)
 
 #define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
 
-TEST(of_too_many_stuck_workers_the_oldest_ends)
+TEST(of_a_tenants_too_many_wedged_workers_the_oldest_ends)
 {
-	assert_ptr_equal(gpd_orphaned_work_find_victim(list()), &workers[0]);
+	for (int i = 0; i < WORKERS - 1; i++)
+		(void)leave_work(i, BOB);
+	assert_null(gpd_orphaned_work_find_victim(list(), &workers[WORKERS - 2], ledger));
+	(void)leave_work(WORKERS - 1, BOB);
+	assert_ptr_equal(gpd_orphaned_work_find_victim(list(), list(), ledger), &workers[0]);
 	workers[1].state_ms = 900;
-	assert_ptr_equal(gpd_orphaned_work_find_victim(list()), &workers[1]);
+	assert_ptr_equal(gpd_orphaned_work_find_victim(list(), list(), ledger), &workers[1]);
 	/* One whose work has ended does not count, nor one that ends already. */
 	workers[3].state = GPD_WORKER_SERVING;
-	assert_null(gpd_orphaned_work_find_victim(list()));
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
 	workers[3].state = GPD_WORKER_RETIRED;
-	assert_null(gpd_orphaned_work_find_victim(list()));
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
 	workers[3].state = GPD_WORKER_BUSY;
-	assert_null(gpd_orphaned_work_find_victim(list()));
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
 }
 
-TEST(who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while)
+TEST(wedged_workers_count_for_each_tenant)
 {
-	uint64_t first = leave_work(0, BOB), second;
-	const int64_t end = 7 + GPD_WEDGED_ISOLATE_MS;
+	uint64_t last;
 
-	(void)leave_work(0, BOB);
-	(void)leave_work(2, CAROL);
-	gpd_orphaned_work_isolate_tenants(list(), &workers[0], ledger, 5);
-	/* Twice in one worker is once. */
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 6));
-	second = leave_work(1, BOB);
-	gpd_orphaned_work_isolate_tenants(list(), &workers[1], ledger, 7);
-	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, CAROL, 8));
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, ALICE, 8));
-	/* As long as it goes on in two, and else until the time is over. */
-	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
-	say(1, second, false);
-	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end - 1));
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
+	for (int i = 0; i < WORKERS; i++)
+		(void)leave_work(i, i % 2 ? CAROL : BOB);
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
+	/* The oldest worker of all is not one of carol's. */
+	workers[0].state_ms = 1;
+	for (int i = 2; i < WORKERS; i += 2)
+		last = leave_work(i, CAROL);
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
+	workers[0].state_ms = 1000;
+	(void)leave_work(0, CAROL);
+	assert_ptr_equal(gpd_orphaned_work_find_victim(list(), list(), ledger), &workers[0]);
+	say(WORKERS - 1, last, false);
+	assert_null(gpd_orphaned_work_find_victim(list(), list(), ledger));
+}
+
+TEST(sessions_with_orphaned_work_are_listed_until_it_ends)
+{
+	uint64_t first = leave_work(0, BOB), second = leave_work(0, CAROL);
+	const struct gpd_ledger_session *entry;
+
+	(void)leave_work(1, BOB);
+	assert_non_null(gpd_ledger_open(ledger, ++last_session, ALICE, workers[0].pid));
+	assert_int_equal(workers[0].orphaned, 2);
+	entry = gpd_orphaned_work_next(&workers[0], ledger, NULL);
+	assert_int_equal(atomic_load(&entry->id), first);
+	entry = gpd_orphaned_work_next(&workers[0], ledger, entry);
+	assert_int_equal(atomic_load(&entry->id), second);
+	assert_null(gpd_orphaned_work_next(&workers[0], ledger, entry));
 	say(0, first, false);
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
-	/* Another tenant in its place has done nothing. */
-	gpd_ledger_add_tenant(ledger, BOB, "dave");
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
-}
-
-TEST(work_in_a_worker_that_is_not_stuck_is_held_against_nobody)
-{
-	for (int i = 0; i < 3; i++)
-		(void)leave_work(i, BOB);
-	workers[0].state = GPD_WORKER_BUSY;
-	workers[1].state = GPD_WORKER_RETIRED;
-	gpd_orphaned_work_isolate_tenants(list(), &workers[2], ledger, 7);
-	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
+	entry = gpd_orphaned_work_next(&workers[0], ledger, NULL);
+	assert_int_equal(atomic_load(&entry->id), second);
+	assert_int_equal(workers[0].orphaned, 1);
 }
 
 TEST(owners_are_named_once_each)
