@@ -175,6 +175,13 @@ ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_ok(doctor, "control groups: each worker has its own");
 	for (size_t i = 0; i < report->n_addresses; i++)
 		check_address(doctor, report->addresses[i]);
-	for (size_t d = 0; d < report->n_devices; d++)
+	for (size_t d = 0; d < report->n_devices; d++) {
+		if (report->devices[d]->sick)
+			ctl_problem(doctor,
+				    "device %u is sick: %s: repair it, then run gpupoolctl device "
+				    "enable %u",
+				    report->devices[d]->ordinal, report->devices[d]->reason,
+				    report->devices[d]->ordinal);
 		check_quota_sum(doctor, report, report->devices[d]);
+	}
 }

@@ -13,7 +13,11 @@ static const struct entry {
 } entries[] = {
 	{ "status", "", "the daemon in a few lines",
 	  "Its addresses, files and user, and when certificates expire." },
-	{ "device list", "", "GPUs and their use", NULL },
+	{ "device list", "", "GPUs and their use",
+	  "A GPU is sick if it has failed: no session uses it until it is enabled." },
+	{ "device enable", "GPU", "use a sick GPU again, after its repair",
+	  "GPU is the number in that column of device list. New sessions see it; if it\n"
+	  "still fails, it becomes sick again." },
 	{ "session list", "", "sessions, their devices and memory",
 	  "LIMIT is the smaller of the session's own limit and its tenant's." },
 	{ "session show", "ID", "details of a session", NULL },

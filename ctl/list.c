@@ -59,11 +59,26 @@ time_or_none(uint64_t time_s)
 	return time_s ? time_s : UINT64_MAX;
 }
 
+/* The devices that are sick, with the reasons. Returns false if there are none. */
+static bool
+sick_text(const Gpupool__AdminReport *report, char *text, size_t size)
+{
+	*text = '\0';
+	for (size_t i = 0; i < report->n_devices && strlen(text) + 1 < size; i++) {
+		const Gpupool__AdminDevice *device = report->devices[i];
+
+		if (device->sick)
+			snprintf(text + strlen(text), size - strlen(text), "%s%u (%s)",
+				 *text ? ", " : "", device->ordinal, device->reason);
+	}
+	return *text != '\0';
+}
+
 /* Addresses, files and expiry dates. */
 static void
 add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
-	char addresses[2048] = "";
+	char addresses[2048] = "", sick[4096];
 
 	for (size_t i = 0; i < report->n_addresses; i++)
 		snprintf(addresses + strlen(addresses), sizeof(addresses) - strlen(addresses),
@@ -79,6 +94,7 @@ add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, report->workers_lost);
 	ctl_table_number(table, report->workers_hanging);
 	ctl_table_number(table, report->n_quarantines);
+	ctl_table_text(table, sick_text(report, sick, sizeof(sick)) ? sick : NULL);
 }
 
 static void
@@ -145,6 +161,7 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 		{ "workers lost", "workers_lost", CTL_NUMBER },
 		{ "workers hung", "workers_hanging", CTL_NUMBER },
 		{ "programs in quarantine", "quarantined_programs", CTL_NUMBER },
+		{ "sick devices", "sick_devices", CTL_TEXT },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
@@ -210,6 +227,8 @@ add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t
 	ctl_table_text(table, device->name);
 	add_use(table, report, unit);
 	ctl_table_text(table, uuid);
+	ctl_table_text(table, device->sick ? "sick" : "ok");
+	ctl_table_text(table, device->sick ? device->reason : NULL);
 }
 
 /* Adds devices that clients cannot use. */
@@ -231,8 +250,8 @@ add_unexported(struct ctl_table *table, const Gpupool__AdminReport *report)
 	}
 }
 
-int
-ctl_device(const struct ctl *ctl, int count, char **argv)
+static int
+device_list(const struct ctl *ctl)
 {
 	static const struct ctl_column columns[] = {
 		{ "DEVICE", "device", CTL_NUMBER },
@@ -246,15 +265,15 @@ ctl_device(const struct ctl *ctl, int count, char **argv)
 		{ "SESSIONS", "sessions", CTL_NUMBER },
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 		{ "UUID", "uuid", CTL_TEXT },
+		{ "STATE", "state", CTL_TEXT },
+		{ "REASON", "reason", CTL_TEXT },
 	};
 	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = { "policy", "sessions", "gpu_seconds", "part",
-					     "gpu",    "sms",      "uuid" };
+					     "gpu",    "sms",      "uuid",        "reason" };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
-	if (count != 1 || strcmp(argv[0], "list") != 0)
-		return ctl_unknown("device", count, argv, "device list");
 	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
@@ -267,6 +286,34 @@ ctl_device(const struct ctl *ctl, int count, char **argv)
 	ctl_table_fini(&table);
 	gp_admin_free_reply(reply);
 	return 0;
+}
+
+static int
+device_enable(const struct ctl *ctl, const char *text)
+{
+	Gpupool__AdminEnableDevice enable = GPUPOOL__ADMIN_ENABLE_DEVICE__INIT;
+	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
+	uint64_t number;
+
+	if (!ctl_parse_number(text, 0, UINT32_MAX, &number))
+		return ctl_fail(
+			"invalid device \"%s\": use a number of the column GPU of gpupoolctl "
+			"device list",
+			text);
+	enable.device = (uint32_t)number;
+	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_ENABLE_DEVICE;
+	request.enable_device = &enable;
+	return ctl_request_status(ctl, &request, CTL_TIMEOUT_MS);
+}
+
+int
+ctl_device(const struct ctl *ctl, int count, char **argv)
+{
+	if (count == 1 && strcmp(argv[0], "list") == 0)
+		return device_list(ctl);
+	if (count == 2 && strcmp(argv[0], "enable") == 0)
+		return device_enable(ctl, argv[1]);
+	return ctl_unknown("device", count, argv, "device list | enable GPU");
 }
 
 /* Clients. */

@@ -42,6 +42,7 @@ static const char doc[] =
 	"\vCommands:\n"
 	"  status                       the daemon in a few lines\n"
 	"  device list                  GPUs and their use\n"
+	"  device enable GPU            use a sick GPU again, after its repair\n"
 	"  session list                 sessions, their devices and memory\n"
 	"  session show ID              details of a session\n"
 	"  session set ID NAME=VALUE... memory, sm, priority\n"

@@ -7,15 +7,18 @@
  * contexts and run the sessions. The supervisor and a worker communicate over a socket pair, by
  * which the supervisor also passes the descriptors of connections for calls and data. If a client's
  * kernel corrupts a worker's contexts, which only a new process can recover from, the clients of
- * its sessions are notified, the worker exits, and the supervisor starts another one.
+ * its sessions are notified, the worker exits, and the supervisor starts another one. The device
+ * monitor, a copy of this program started with --monitor, reports GPUs that fail.
  */
 #include "protocol/frame.h"
 #include "protocol/standard_fds.h"
+#include "server/common/base/device_list.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 #include "server/common/config/config_value.h"
 #include "server/common/config/options.h"
+#include "server/monitor/monitor.h"
 #include "server/supervisor/config_report.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/driver.h"
@@ -64,6 +67,8 @@ enum option_key {
 	OPTION_WORKER_CONNECTIONS,
 	OPTION_LEDGER_FD,
 	OPTION_WORKER_RDMA,
+	OPTION_DEVICES,
+	OPTION_MONITOR,
 	OPTION_CONFIG = 'c',
 	OPTION_CHECK_CONFIG = 0x200,
 };
@@ -139,6 +144,8 @@ static const struct argp_option options[] = {
 	OPTION("worker-rdma", OPTION_WORKER_RDMA, "URL", OPTION_HIDDEN, NULL),
 	OPTION("worker-connections", OPTION_WORKER_CONNECTIONS, "NUMBER", OPTION_HIDDEN, NULL),
 	OPTION("ledger-fd", OPTION_LEDGER_FD, "FD", OPTION_HIDDEN, NULL),
+	OPTION("devices", OPTION_DEVICES, "LIST", OPTION_HIDDEN, NULL),
+	OPTION("monitor", OPTION_MONITOR, NULL, OPTION_HIDDEN, NULL),
 	{ 0 },
 };
 
@@ -158,6 +165,8 @@ struct command_line {
 	int worker_connections;
 	int ledger_fd;
 	enum gpd_syscall_filter_mode syscall_filter;
+	struct gpd_device_list devices; /* of a worker or the device monitor */
+	bool monitor;
 };
 
 static bool
@@ -309,6 +318,11 @@ parse_value(int option_key, const char *arg, struct argp_state *state)
 		line->worker_connections =
 			parse_number(state, "--worker-connections", arg, 1, GPD_CONNECTIONS_MAX);
 		return 0;
+	case OPTION_DEVICES:
+		if (!gpd_device_list_parse(arg, &line->devices))
+			argp_failure(state, 1, 0, "--devices: \"%s\" is not a list of devices",
+				     arg);
+		return 0;
 	case OPTION_LEDGER_FD:
 		line->ledger_fd = parse_number(state, "--ledger-fd", arg, 3, INT_MAX);
 		return 0;
@@ -335,6 +349,9 @@ parse_option(int option_key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_INSECURE:
 		o->insecure = true;
+		return 0;
+	case OPTION_MONITOR:
+		line->monitor = true;
 		return 0;
 	case OPTION_CHECK_CONFIG:
 		line->check_config = true;
@@ -407,6 +424,7 @@ main(int argc, char **argv)
 		.worker_fd = -1,
 		.worker_connections = GPD_CONNECTIONS_MAX,
 		.ledger_fd = -1,
+		.devices.used = UINT32_MAX,
 	};
 
 	if (gp_stdio_ensure_open())
@@ -418,11 +436,21 @@ main(int argc, char **argv)
 		gpd_privilege_raise_oom_score(WORKER_OOM_SCORE);
 	gpd_privilege_disable_dumps();
 	gpd_log_start();
+	if (line.monitor) {
+		const struct gpd_monitor_options monitor = {
+			.fd = line.worker_fd,
+			.devices = &line.devices,
+			.library = line.supervisor.driver,
+		};
+
+		return gpd_monitor_run(&monitor);
+	}
 	if (line.worker_fd >= 0) {
 		struct gpd_worker_options worker = {
 			.fd = line.worker_fd,
 			.ledger_fd = line.ledger_fd,
 			.connections = line.worker_connections,
+			.devices = &line.devices,
 			.driver = line.supervisor.driver,
 			.software = line.supervisor.software_device != GPD_CONFIG_SOFTWARE_OFF,
 			.rdma = line.supervisor.rdma,

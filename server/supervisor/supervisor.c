@@ -12,6 +12,7 @@
 #include "server/supervisor/auth/connection.h"
 #include "server/supervisor/auth/tls_files.h"
 #include "server/supervisor/config_report.h"
+#include "server/supervisor/device_monitor.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/worker_pool.h"
@@ -39,11 +40,12 @@ struct supervisor {
 	const struct gpd_options *options;
 	struct gpd_listen listen;
 	int signal_fd;
-	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_WORKERS_MAX + GPD_ADMIN_POLL_MAX];
+	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_WORKERS_MAX + 1 + GPD_ADMIN_POLL_MAX];
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_manager manager;
 	struct gpd_worker_pool worker_pool;
+	struct gpd_device_monitor device_monitor;
 	bool announced; /* the daemon has reported that it serves clients */
 	bool stopping;
 	int64_t stop_ms;
@@ -64,6 +66,7 @@ supervisor_stop(struct supervisor *s)
 	gpd_listen_close(&s->listen);
 	gpd_admission_stop(&s->admission);
 	gpd_worker_pool_stop(&s->worker_pool);
+	gpd_device_monitor_stop(&s->device_monitor);
 }
 
 static void
@@ -73,12 +76,14 @@ read_signals(struct supervisor *s)
 	struct gpd_reload_report reloaded;
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
+		if (info.ssi_signo == SIGCHLD) {
 			gpd_worker_pool_reap(&s->worker_pool);
-		else if (info.ssi_signo == SIGHUP)
+			gpd_device_monitor_reap(&s->device_monitor);
+		} else if (info.ssi_signo == SIGHUP) {
 			gpd_reload(s->options, &s->manager, &reloaded);
-		else
+		} else {
 			supervisor_stop(s);
+		}
 	}
 }
 
@@ -127,10 +132,11 @@ static void
 loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
 	struct pollfd *fds = s->fds;
-	int listening, workers, first_admin, admins, ready;
+	int listening, workers, monitors, first_admin, admins, ready;
 
 	gpd_admission_check_deadlines(&s->admission);
 	gpd_worker_pool_check(&s->worker_pool, gp_now_ms());
+	gpd_device_monitor_check(&s->device_monitor, gp_now_ms());
 	gpd_notify_watchdog(gp_now_ms());
 	gpd_config_report_expiry(&s->admission, gp_now_ms());
 	gpd_usage_check(&s->manager.usage, gp_now_ms());
@@ -138,7 +144,9 @@ loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	fds[1] = (struct pollfd){ .fd = gpd_connection_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, gp_now_ms(), fds + FIXED_FDS);
 	workers = gpd_worker_pool_poll(&s->worker_pool, fds + FIXED_FDS + listening);
-	first_admin = FIXED_FDS + listening + workers;
+	monitors =
+		gpd_device_monitor_poll(&s->device_monitor, fds + FIXED_FDS + listening + workers);
+	first_admin = FIXED_FDS + listening + workers + monitors;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
 	pthread_mutex_unlock(&s->manager.source.lock);
 	gpd_nonblocking_end();
@@ -151,13 +159,16 @@ loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	/* Workers may be started while their messages are read, but none is removed before the
 	 * signals are read. */
 	gpd_worker_pool_serve(&s->worker_pool, fds + FIXED_FDS + listening);
+	gpd_device_monitor_serve(&s->device_monitor);
 	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gp_now_ms());
 	if (fds[1].revents)
 		gpd_admission_handle_events(&s->admission);
 	if (fds[0].revents)
 		read_signals(s);
-	if (s->worker_pool.served && !s->announced && !s->stopping)
+	if (s->worker_pool.served && !s->announced && !s->stopping) {
+		gpd_device_monitor_check(&s->device_monitor, gp_now_ms());
 		supervisor_announce(s);
+	}
 	gpd_admin_serve(&s->manager.admin, fds + first_admin, gp_now_ms());
 }
 
@@ -179,8 +190,17 @@ callback_reload(void *arg, struct gpd_reload_report *reloaded)
 	gpd_reload(s->options, &s->manager, reloaded);
 }
 
+static int
+callback_enable_device(void *arg, uint32_t device, char *error, size_t size)
+{
+	struct supervisor *s = arg;
+
+	return gpd_device_monitor_enable(&s->device_monitor, device, error, size);
+}
+
 static const struct gpd_manager_callbacks manager_callbacks = {
 	.retire = callback_retire_worker,
+	.enable_device = callback_enable_device,
 	.reload = callback_reload,
 };
 
@@ -302,6 +322,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 		return -startup_fail("out of memory");
 	gpd_manager_init(&s.manager, &s.admission, &manager_callbacks, &s);
 	gpd_worker_pool_init(&s.worker_pool, options, &s.admission);
+	gpd_device_monitor_init(&s.device_monitor, &s.worker_pool);
 	if (supervisor_init(&s))
 		s.status = 1;
 	gpd_nonblocking_begin();
@@ -313,6 +334,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 			s.status = 0;
 	}
 	gpd_nonblocking_end();
+	gpd_device_monitor_fini(&s.device_monitor);
 	gpd_worker_pool_fini(&s.worker_pool);
 	gpd_worker_cgroups_close(&s.worker_pool.cgroups);
 	gpd_listen_close(&s.listen);

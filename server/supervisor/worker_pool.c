@@ -19,8 +19,7 @@
 #define WORKER_LOST_MS 1500
 /* How long new sessions wait for orphaned work to end. */
 #define BUSY_MS 2000
-/* A worker that exits on its own within this time may have failed because of its startup. */
-#define EARLY_EXIT_MS 10000
+/* Successive workers of a group that end before they are ready. */
 #define EARLY_EXITS_MAX 5
 #define BACKOFF_MS 5000
 /* Limit of messages per worker and iteration, so that the others get their turn. */
@@ -44,22 +43,47 @@ get_connections(const struct gpd_worker_pool *c, uint32_t group)
 		       : CONNECTIONS_DEFAULT;
 }
 
+/* What a worker must have. */
+struct worker_need {
+	uint32_t devices; /* bit n: it uses device n */
+	bool exact;       /* it uses no other devices */
+	int connections;  /* as many hardware queues, or more */
+};
+
+static struct worker_need
+get_need(const struct gpd_worker_pool *c, uint32_t group)
+{
+	return (struct worker_need){
+		.devices = gpd_tenants_get_usable(&c->quota->tenants, group),
+		.exact = true,
+		.connections = get_connections(c, group),
+	};
+}
+
 static struct gpd_worker_process *
-process_start(struct gpd_worker_pool *c, int connections)
+process_start(struct gpd_worker_pool *c, const struct worker_need *need)
 {
 	/* A daemon that has served GPUs must not continue with the software device. */
 	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
 			(!c->served || c->quota->tenants.software);
-	struct gpd_worker_process *process = gpd_worker_process_start(
-		c->options->driver, software, c->options->rdma, !c->options->no_peer_memory,
-		connections, c->options->syscall_filter, c->quota->fd);
+	struct gpd_worker_start start = {
+		.driver = c->options->driver,
+		.software = software,
+		.rdma = c->options->rdma,
+		.peer_memory = !c->options->no_peer_memory,
+		.connections = need->connections,
+		.syscall_filter = c->options->syscall_filter,
+		.ledger_fd = c->quota->fd,
+	};
+	struct gpd_worker_process *process;
 	int64_t now = gp_now_ms();
 
+	gpd_tenants_list_devices(&c->quota->tenants, need->devices, &start.devices);
+	process = gpd_worker_process_start(&start);
 	if (!process) {
 		gpd_error("cannot start a worker: %m");
 		return NULL;
 	}
-	process->started_ms = now;
 	process->deadline_ms = now + WORKER_START_MS;
 	gpd_worker_cgroup_create(&c->cgroups, process->pid);
 	LL_PREPEND(c->admission->workers, process);
@@ -67,14 +91,17 @@ process_start(struct gpd_worker_pool *c, int connections)
 	return process;
 }
 
-/* Returns a spare worker with at least this number of connections, or NULL. */
+/* Returns a spare worker that meets the need, or NULL. */
 static struct gpd_worker_process *
-find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state, int connections)
+find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state,
+	   const struct worker_need *need)
 {
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->spare && process->state == state && !process->channel_closed &&
-		    process->connections >= connections)
+		    !(need->devices & ~process->devices) &&
+		    (!need->exact || need->devices == process->devices) &&
+		    process->connections >= need->connections)
 			return process;
 	}
 	return NULL;
@@ -107,32 +134,34 @@ count_first(const struct gpd_worker_pool *c)
 
 /* Returns a worker that is spare, or starting as a spare, or new. */
 static struct gpd_worker_process *
-acquire_worker(struct gpd_worker_pool *c, int connections)
+acquire_worker(struct gpd_worker_pool *c, const struct worker_need *need)
 {
-	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE, connections);
+	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE, need);
 
 	if (!process)
-		process = find_spare(c, GPD_WORKER_STARTING, connections);
+		process = find_spare(c, GPD_WORKER_STARTING, need);
 	if (!process)
-		return process_start(c, connections);
+		return process_start(c, need);
 	process->spare = false;
 	return process;
 }
 
-/* Callback of the admission. */
+/* Callback of the admission. A session may get a spare worker with more devices, so that it does
+ * not wait for a start. */
 static struct gpd_worker_process *
-start_dedicated(void *arg)
+acquire_for_session(void *arg, uint32_t devices)
 {
 	struct gpd_worker_pool *c = arg;
+	const struct worker_need need = { .devices = devices, .connections = CONNECTIONS_DEFAULT };
 
-	return count_spare(c) > count_first(c) ? acquire_worker(c, CONNECTIONS_DEFAULT)
-					       : process_start(c, CONNECTIONS_DEFAULT);
+	return count_spare(c) > count_first(c) ? acquire_worker(c, &need) : process_start(c, &need);
 }
 
 static void
 start_worker(struct gpd_worker_pool *c, uint32_t group)
 {
-	struct gpd_worker_process *process = acquire_worker(c, get_connections(c, group));
+	const struct worker_need need = get_need(c, group);
+	struct gpd_worker_process *process = acquire_worker(c, &need);
 
 	c->admission->selected[group] = process;
 	c->groups[group].start_ms = process ? 0 : gp_now_ms() + BACKOFF_MS;
@@ -208,11 +237,14 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	process->deadline_ms = INT64_MAX;
 	/* Those after the first log at debug level: a client can start any number of them, and must
 	 * not cause more lines than its log budget allows. */
-	for (size_t i = 0; i < process->facts->n_devices; i++)
+	for (size_t i = 0; i < process->facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
+		if (!(process->devices >> i & 1))
+			continue;
 		gpd_log(c->served ? GPD_LOG_DEBUG : GPD_LOG_INFO,
 			"worker %d: device %d is %s, %llu MiB", (int)process->pid,
 			process->facts->devices[i]->ordinal, process->facts->devices[i]->name,
 			(unsigned long long)(process->facts->devices[i]->total_memory >> 20));
+	}
 	gpd_tenants_set_devices(&c->quota->tenants, process->facts);
 	c->served = true;
 	if (process->spare) {
@@ -232,6 +264,73 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	gpd_admission_retry_queued(c->admission);
 }
 
+/* Only another process is free of what the driver does with a context on the device. */
+void
+gpd_worker_pool_end_device(struct gpd_worker_pool *c, int device)
+{
+	const char *reason = c->quota->tenants.devices[device].health.reason;
+
+	gpd_error("device %d is sick: %s; its sessions end, and no new ones use it until "
+		  "gpupoolctl device enable %d",
+		  device, reason, device);
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (!(process->devices >> device & 1) || process->state == GPD_WORKER_ENDING)
+			continue;
+		c->admission->workers_lost += process->facts != NULL;
+		snprintf(process->reason, sizeof(process->reason), "device %d is sick: %s", device,
+			 reason);
+		worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+		gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					    process->reason);
+		(void)kill(process->pid, SIGKILL);
+	}
+	/* The next workers do not use the device, so that none waits because of it. */
+	for (int i = 0; i < GPD_GROUPS; i++)
+		c->groups[i].start_ms = 0;
+	gpd_admission_retry_queued(c->admission);
+}
+
+/* A worker has failed to start. Returns whether it was because of one device, of which failures are
+ * counted. */
+static bool
+count_context_failure(struct gpd_worker_pool *c, const struct gpd_worker_process *process,
+		      int result)
+{
+	int device = process->starting_device;
+
+	/* A worker that has run sessions is not trusted to make a device sick. */
+	if (process->facts || device < 0 || device >= GPD_LEDGER_DEVICES)
+		return false;
+	if (gpd_device_health_context_failed(&c->quota->tenants.devices[device].health, device,
+					     result))
+		gpd_worker_pool_end_device(c, device);
+	return true;
+}
+
+static void
+worker_creates_context(struct gpd_worker_pool *c, struct gpd_worker_process *process,
+		       int32_t number)
+{
+	int device = process->starting_device;
+
+	if (process->facts)
+		return;
+	if (device >= 0 && device < GPD_LEDGER_DEVICES)
+		gpd_device_health_context_created(&c->quota->tenants.devices[device].health);
+	process->starting_device = number - 1;
+}
+
+/* Before the first worker is ready no client waits, so that the next one starts at once, and a sick
+ * device is found soon. Returns false if the daemon cannot start. */
+static bool
+first_worker_restart(struct gpd_worker_pool *c, const struct gpd_worker_process *process,
+		     int result)
+{
+	return result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
+	       count_context_failure(c, process, result);
+}
+
 static void
 worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	      const struct gpd_channel_message *message)
@@ -240,6 +339,12 @@ worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 
 	gpd_channel_text(message, text, sizeof(text));
 	worker_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
+	if (!c->served && first_worker_restart(c, process, message->header.result)) {
+		gpd_error("worker %d cannot start: %s", (int)process->pid, text);
+		return;
+	}
+	if (c->served)
+		(void)count_context_failure(c, process, message->header.result);
 	if (!c->served) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		c->start_failed = true;
@@ -468,16 +573,20 @@ wants_spare(const struct gpd_worker_pool *c)
 static void
 reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 {
+	struct worker_need need = get_need(c, GPD_GROUP_SHARED);
+	const struct worker_need any = { 0 };
 	struct gpd_worker_process *process;
 
-	if (wants_spare(c) && c->spare_ms <= now) {
-		process = process_start(c, get_connections(c, gpd_tenant_group(0)));
+	need.connections = get_connections(c, gpd_tenant_group(0));
+	if (need.devices && wants_spare(c) && c->spare_ms <= now) {
+		process = process_start(c, &need);
 		if (process)
 			process->spare = true;
 		else
 			c->spare_ms = now + BACKOFF_MS;
 	}
-	while (count_spare(c) > spare_target(c) && (process = find_spare(c, GPD_WORKER_SPARE, 0)))
+	while (count_spare(c) > spare_target(c) &&
+	       (process = find_spare(c, GPD_WORKER_SPARE, &any)))
 		worker_retire(c, process);
 }
 
@@ -486,15 +595,15 @@ static bool
 choose_worker(struct gpd_worker_pool *c, uint32_t group)
 {
 	struct gpd_worker_process *selected = c->admission->selected[group], *other;
+	const struct worker_need need = get_need(c, group);
 
 	if (selected && selected->state == GPD_WORKER_SERVING)
 		return true;
 	other = find_serving(c, group);
 	if (other)
 		c->admission->selected[group] = other;
-	else if (!selected && c->groups[group].start_ms <= gp_now_ms() &&
-		 (find_spare(c, GPD_WORKER_SPARE, get_connections(c, group)) ||
-		  gpd_admission_may_start(c->admission)))
+	else if (!selected && need.devices && c->groups[group].start_ms <= gp_now_ms() &&
+		 (find_spare(c, GPD_WORKER_SPARE, &need) || gpd_admission_may_start(c->admission)))
 		start_worker(c, group);
 	selected = c->admission->selected[group];
 	return selected && selected->state == GPD_WORKER_SERVING;
@@ -525,10 +634,32 @@ choose_for_queued(struct gpd_worker_pool *c)
 	return chosen;
 }
 
+static bool
+worker_is_shared(const struct gpd_worker_process *process)
+{
+	return process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_WEDGED;
+}
+
+/* Retires workers without a context on a device that their new sessions may use: it has been
+ * enabled or, by the configuration, allowed since they started. */
+static void
+retire_narrow_workers(struct gpd_worker_pool *c)
+{
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		uint32_t group = process->spare ? GPD_GROUP_SHARED : process->group;
+
+		if ((worker_is_shared(process) || process->state == GPD_WORKER_SPARE) &&
+		    (gpd_tenants_get_usable(&c->quota->tenants, group) & ~process->devices))
+			worker_retire(c, process);
+	}
+}
+
 /* Selects the workers for new sessions, and retires those that are not needed. */
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
+	retire_narrow_workers(c);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
@@ -603,6 +734,9 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 		case GPD_CHANNEL_FAILED:
 			worker_failed(c, process, &message);
 			break;
+		case GPD_CHANNEL_CONTEXT:
+			worker_creates_context(c, process, message.header.result);
+			break;
 		case GPD_CHANNEL_LOST:
 			worker_lost(c, process, &message);
 			break;
@@ -642,7 +776,7 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 static void
 worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int status)
 {
-	bool own = gpd_worker_process_is_dedicated(process), expected;
+	bool own = gpd_worker_process_is_dedicated(process), expected, retired;
 	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
@@ -655,8 +789,15 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 		expected = status == 0 || c->stopping;
 	gpd_worker_process_explain_exit(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
+	retired = process->state == GPD_WORKER_RETIRED;
 	c->admission->workers_lost += !expected;
-	if (!expected && !c->served && !own) {
+	/* It has been reaped: it must not be killed. */
+	(void)gpd_worker_process_set_state(process, GPD_WORKER_ENDING);
+	if (!expected && !process->facts && c->served)
+		(void)count_context_failure(c, process, 0);
+	if (!expected && !c->served && !own && first_worker_restart(c, process, 0)) {
+		gpd_error("worker %d %s while it started", (int)process->pid, how);
+	} else if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->start_failed = true;
 	} else if (!expected && (own || process->spare)) {
@@ -664,7 +805,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	} else if (!expected) {
 		int *early_exits = &c->groups[process->group].early_exits;
 
-		*early_exits = now - process->started_ms < EARLY_EXIT_MS ? *early_exits + 1 : 0;
+		*early_exits = process->facts ? 0 : *early_exits + 1;
 		if (*early_exits >= EARLY_EXITS_MAX)
 			start = now + BACKOFF_MS;
 		gpd_error("worker %d %s%s", (int)process->pid, how,
@@ -672,7 +813,8 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	} else {
 		gpd_debug("worker %d %s", (int)process->pid, how);
 	}
-	if (process->spare && process->state != GPD_WORKER_RETIRED)
+	/* With a reason it was killed, and its successor does not fail because of that. */
+	if (process->spare && !retired && !process->reason[0] && c->served)
 		c->spare_ms = now + BACKOFF_MS;
 	worker_stop_serving(c, process, GPD_WORKER_ENDING, start);
 	gpd_admission_report_ended(c->admission, process,
@@ -697,7 +839,7 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 		.quota = admission->quota,
 		.cgroups = { .folder = -1 },
 	};
-	admission->start_dedicated = start_dedicated;
+	admission->start_dedicated = acquire_for_session;
 	admission->select_worker = select_worker;
 	admission->arg = c;
 }
@@ -799,12 +941,6 @@ gpd_worker_pool_stop(struct gpd_worker_pool *c)
 		if (gpd_channel_post(&process->channel, &header, NULL, 0, -1))
 			(void)kill(process->pid, SIGKILL);
 	}
-}
-
-static bool
-worker_is_shared(const struct gpd_worker_process *process)
-{
-	return process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_WEDGED;
 }
 
 bool

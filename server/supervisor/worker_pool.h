@@ -19,6 +19,9 @@
  * Spare workers are kept in reserve: the configured number, and one more while no worker of several
  * sessions serves, so that the first session does not wait for a start.
  *
+ * A worker has contexts on the devices that its sessions may use (gpd_tenants_get_usable()). One
+ * that lacks a device, because it has been allowed or enabled since, is replaced.
+ *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.
  * Threads: the supervisor's main thread. Only gpd_worker_pool_fini() blocks.
@@ -46,7 +49,7 @@ struct gpd_worker_pool {
 	/* By worker group (tenants.h). */
 	struct {
 		int64_t start_ms; /* earliest time to start another worker; 0: now */
-		/* Number of successive workers that exited within 10 s of their start. */
+		/* Number of successive workers that exited before they were ready. */
 		int early_exits;
 	} groups[GPD_GROUPS];
 	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
@@ -88,5 +91,9 @@ void gpd_worker_pool_stop(struct gpd_worker_pool *pool);
  * after their last one. Does not wait. A dedicated worker exits after its session anyway. Returns
  * false if there is no such worker, or it is STARTING, ABANDONED, LOST or ENDING. */
 bool gpd_worker_pool_retire(struct gpd_worker_pool *pool, pid_t worker);
+
+/* Ends the sessions of all workers with a context on the device, which has become sick: their
+ * clients get the reason. Kills the workers, and logs it. Does not wait. */
+void gpd_worker_pool_end_device(struct gpd_worker_pool *pool, int device);
 
 #endif /* GPD_WORKER_POOL_H */

@@ -282,11 +282,19 @@ message_handle(struct gpd_channel_message *message)
 	}
 }
 
+/* result: of the driver, if it is the reason; else 0. */
 static int
-refuse_to_start(const char *error)
+refuse_to_start(CUresult result, const char *error)
 {
-	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_FAILED, 0, 0, error, strlen(error));
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_FAILED, (int)result, 0, error,
+					     strlen(error));
 	return 1;
+}
+
+static void
+report_starting(int ordinal)
+{
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CONTEXT, ordinal + 1, 0, NULL, 0);
 }
 
 int
@@ -294,6 +302,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 {
 	struct gpd_channel_message message;
 	char error[1024] = "";
+	CUresult result;
 	uint16_t rdma_port = 0;
 	void *snapshot = NULL;
 	size_t snapshot_size = 0;
@@ -317,29 +326,31 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_sessions.cpus = (int)gp_machine_processors("");
 	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd, query_send);
 	if (!gpd_sessions.ledger)
-		return refuse_to_start("the ledger cannot be mapped");
+		return refuse_to_start(CUDA_SUCCESS, "the ledger cannot be mapped");
 	gpd_log_budget_set_ledger(gpd_sessions.ledger);
 	if (gpd_driver_stderr_start(gpd_running_work_describe))
-		return refuse_to_start("no pipe for standard error");
+		return refuse_to_start(CUDA_SUCCESS, "no pipe for standard error");
 	if (gpd_print_start())
-		return refuse_to_start("no pipe for the output of kernels");
+		return refuse_to_start(CUDA_SUCCESS, "no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
-	if (gpd_devices_start(options->driver, options->software, options->connections, error,
-			      sizeof(error)))
-		return refuse_to_start(error);
+	result = gpd_devices_start(options->driver, options->software, options->connections,
+				   options->devices, report_starting, error, sizeof(error));
+	if (result != CUDA_SUCCESS)
+		return refuse_to_start(result, error);
+	report_starting(-1);
 	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
 			gpd_stream_pool_start(i);
 	}
 	if (gpd_staging_start(0))
-		return refuse_to_start("no pinned memory for copies");
+		return refuse_to_start(CUDA_SUCCESS, "no pinned memory for copies");
 	if (options->rdma)
 		gpd_gpudirect_memory_start(options->peer_memory);
 	if ((options->rdma &&
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
 	    !gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
-		return refuse_to_start(error);
+		return refuse_to_start(CUDA_SUCCESS, error);
 	r = gpd_syscall_filter_install(options->syscall_filter);
 	if (r)
 		gpd_warning("worker without a filter of system calls: %s", strerror(-r));

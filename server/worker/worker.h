@@ -15,6 +15,7 @@
 
 /* Maximum number of hardware queues of a context. */
 #define GPD_CONNECTIONS_MAX 32
+struct gpd_device_list;
 
 /* Options of the worker. The caller owns the strings. */
 struct gpd_worker_options {
@@ -22,6 +23,7 @@ struct gpd_worker_options {
 	int ledger_fd; /* shared memory of the ledger (ledger.h); closed by gpd_worker_run() */
 	/* CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it: 1 to GPD_CONNECTIONS_MAX. */
 	int connections;
+	const struct gpd_device_list *devices; /* the devices to create contexts on */
 	const char *driver; /* path of the driver's library; NULL: the default one */
 	bool software;      /* allow gpupool's software device instead of NVIDIA's driver */
 	const char *rdma;   /* URL to listen on for lanes over RDMA; NULL: no RDMA */

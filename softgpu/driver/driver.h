@@ -58,9 +58,12 @@ void gs_fail(CUresult code, const char *who, const char *why);
 /* Returns the error that gs_fail() has stored, or CUDA_SUCCESS. */
 CUresult gs_failure(void);
 
-/* Configuration from the environment, set by cuInit(). gs_device_count() returns the number of
- * devices; the other values are the same for all devices. */
+/* Returns the number of devices; their numbers, from 0, are those of CUdevice. A process sees those
+ * that CUDA_VISIBLE_DEVICES names. May be called before cuInit(). */
 int gs_device_count(void);
+/* Writes a device's UUID as NVIDIA's tools do: "GPU-...", 41 bytes with the terminating zero. */
+void gs_device_uuid_text(int number, char *text, size_t size);
+/* Configuration from the environment, set by cuInit(); the same for all devices. */
 /* Returns whether each device supports peer access to all others. */
 bool gs_device_peers(void);
 /* Returns the size of a device's memory in bytes. */

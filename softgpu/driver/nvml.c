@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVML functions of the software device, which the daemon calls as it would call a GPU's NVML. The
- * device has no sensors: these are fixed values of a device that is idle, cool and never fails.
+ * device has no sensors: these are fixed values of a device that is idle and cool. Its events are
+ * those that a test injects (device_event.h).
  */
+#include "base/clock.h"
+#include "softgpu/driver/device_event.h"
 #include "softgpu/driver/driver.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* As in NVML. */
+struct event_data {
+	void *device;
+	unsigned long long type, data;
+	unsigned int gpu_instance, compute_instance;
+};
 
 #pragma GCC visibility push(default)
 /* Declarations as in NVML; exported by the linker map. */
@@ -38,6 +48,10 @@ int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int 
 int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used);
 int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state);
 int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type);
+int nvmlEventSetCreate(void **set);
+int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types);
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
+int nvmlEventSetWait_v2(void *set, struct event_data *data, unsigned int timeout_ms);
 #pragma GCC visibility pop
 
 enum {
@@ -45,8 +59,16 @@ enum {
 	INVALID_ARGUMENT = 2,
 	NOT_SUPPORTED = 3,
 	NOT_FOUND = 6,
-	TOO_SMALL = 7
+	TOO_SMALL = 7,
+	TIMEOUT = 10,
+	GPU_IS_LOST = 15
 };
+
+/* Types of events. */
+#define EVENT_DOUBLE_BIT_ECC 2ull
+#define EVENT_XID 8ull
+/* How often the file of injected events is read. */
+#define EVENT_POLL_MS 20
 
 #define POWER_MW 50000
 #define POWER_LIMIT_MW 300000
@@ -116,19 +138,6 @@ nvmlSystemGetDriverBranch(unsigned int *version_text, unsigned int length)
 	return text((char *)(version_text + 1), length, "r580_00");
 }
 
-static void
-write_uuid(int device, char out[48])
-{
-	CUuuid bytes = { 0 };
-
-	(void)cuDeviceGetUuid_v2(&bytes, device);
-	strcpy(out, "GPU-");
-	for (int i = 0; i < 16; i++)
-		(void)snprintf(out + strlen(out), 4, "%s%02x",
-			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       (unsigned char)bytes.bytes[i]);
-}
-
 int
 nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
@@ -137,7 +146,7 @@ nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 	for (int i = 0; i < gs_device_count(); i++) {
 		char own[48];
 
-		write_uuid(i, own);
+		gs_device_uuid_text(i, own, sizeof(own));
 		if (strcmp(uuid, own) != 0)
 			continue;
 		*device = &devices[i];
@@ -164,6 +173,9 @@ nvmlDeviceGetUtilizationRates(void *device, unsigned int *rates)
 int
 nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius)
 {
+	if (is_device(device) &&
+	    gs_device_has_fault((int)((int *)device - devices), GS_DEVICE_LOST))
+		return GPU_IS_LOST;
 	return sensor == 0 ? number(device, celsius, CELSIUS) : INVALID_ARGUMENT;
 }
 
@@ -297,4 +309,67 @@ int
 nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type)
 {
 	return link < LINKS ? number(device, type, LINK_TO_SWITCH) : INVALID_ARGUMENT;
+}
+
+/* One set of the process: the devices in it, and the events that it has returned. */
+static struct {
+	bool registered[GS_DEVICES_MAX];
+	long offset;
+} events;
+
+int
+nvmlEventSetCreate(void **set)
+{
+	if (!set)
+		return INVALID_ARGUMENT;
+	events.offset = gs_device_event_now();
+	*set = &events;
+	return SUCCESS;
+}
+
+int
+nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types)
+{
+	if (!is_device(device) || !types)
+		return INVALID_ARGUMENT;
+	if (!gs_device_event_supported())
+		return NOT_SUPPORTED;
+	*types = EVENT_XID | EVENT_DOUBLE_BIT_ECC;
+	return SUCCESS;
+}
+
+int
+nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+	if (!is_device(device) || set != &events || types & ~(EVENT_XID | EVENT_DOUBLE_BIT_ECC))
+		return INVALID_ARGUMENT;
+	events.registered[(int *)device - devices] = true;
+	return SUCCESS;
+}
+
+int
+nvmlEventSetWait_v2(void *set, struct event_data *data, unsigned int timeout_ms)
+{
+	struct gs_device_event event;
+	unsigned int waited_ms = 0;
+
+	if (set != &events || !data)
+		return INVALID_ARGUMENT;
+	for (;;) {
+		while (gs_device_event_next(&events.offset, &event)) {
+			if (event.device < 0 || event.device >= gs_device_count() ||
+			    !events.registered[event.device])
+				continue;
+			*data = (struct event_data){
+				.device = &devices[event.device],
+				.type = event.ecc ? EVENT_DOUBLE_BIT_ECC : EVENT_XID,
+				.data = event.ecc ? 0 : event.xid,
+			};
+			return SUCCESS;
+		}
+		if (waited_ms >= timeout_ms)
+			return TIMEOUT;
+		gp_sleep_ns((uint64_t)EVENT_POLL_MS * 1000000);
+		waited_ms += EVENT_POLL_MS;
+	}
 }

@@ -22,7 +22,14 @@ reload(void *arg, struct gpd_reload_report *reloaded)
 	strcpy(reloaded->warning, "later");
 }
 
-static const struct gpd_manager_callbacks callbacks = { retire, reload };
+static int
+enable_device(void *arg, uint32_t device, char *error, size_t size)
+{
+	(void)snprintf(error, size, "no");
+	return device == 1 ? 0 : GP_E_INVALID;
+}
+
+static const struct gpd_manager_callbacks callbacks = { retire, enable_device, reload };
 static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;

@@ -233,6 +233,14 @@ def children_of(pid):
     return children
 
 
+def read_arguments(pid):
+    """Command line of a process; until it executes a program, that of its parent. Empty: it has ended."""
+    try:
+        return read_file(f"/proc/{pid}/cmdline").split("\0")
+    except OSError:
+        return []
+
+
 def family_seconds(pid):
     """Processor time of a process and its descendants, including those that have not been waited for."""
     try:
@@ -325,7 +333,13 @@ class Daemon:
         return text[:text.rfind("\n") + 1]
 
     def workers(self):
-        return children_of(self.pid)
+        """Without those that have been forked and do not execute their program yet, and without the device monitor."""
+        return [pid for pid in children_of(self.pid)
+                if "--worker-fd" in (words := read_arguments(pid)) and "--monitor" not in words]
+
+    def monitors(self):
+        """The processes that watch the devices, at most one."""
+        return [pid for pid in children_of(self.pid) if "--monitor" in read_arguments(pid)]
 
     def usage(self):
         """Numbers of descriptors and threads of the supervisor and its workers."""

@@ -55,7 +55,12 @@ enum gpd_channel_type {
 	/* From the worker to the supervisor. */
 	/* A packed Gpupool__Welcome (control.proto): the part that is common to all sessions. */
 	GPD_CHANNEL_READY,
-	GPD_CHANNEL_FAILED, /* text: the reason why the worker cannot start */
+	/* Text: the reason why the worker cannot start, or why the device monitor watches nothing.
+	 * Result: CUresult of the driver, if it is the reason; else 0. */
+	GPD_CHANNEL_FAILED,
+	/* Result: ordinal + 1 of the device on which the worker is about to create a context; 0:
+	 * all contexts exist. */
+	GPD_CHANNEL_CONTEXT,
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened: the reply to OPEN and to MOVE_WINDOW */
 	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
 	GPD_CHANNEL_LANE_OPENED,
@@ -70,6 +75,10 @@ enum gpd_channel_type {
 	/* struct gpd_channel_refused: the worker has refused a connection that requested a
 	 * lane. */
 	GPD_CHANNEL_LANE_REFUSED,
+	/* From the device monitor. Result: bit n: events of device n are watched. */
+	GPD_CHANNEL_MONITORS,
+	/* From the device monitor. Result: ordinal of the device; struct gpd_device_event. */
+	GPD_CHANNEL_DEVICE_EVENT,
 };
 
 /* Starts each message. */
@@ -154,6 +163,19 @@ struct gpd_channel_refused {
 	char peer[128]; /* address as returned by gp_conn_peer() */
 	char reason[256];
 	uint32_t has_valid_ticket; /* 1: the peer is a client of the worker */
+};
+
+/* An event of a device, as NVML reports it. */
+enum gpd_device_event_kind {
+	GPD_DEVICE_EVENT_XID,            /* an Xid: an error that the driver reports by a number */
+	GPD_DEVICE_EVENT_DOUBLE_BIT_ECC, /* uncorrectable ECC error of memory */
+	GPD_DEVICE_EVENT_LOST,           /* NVML_ERROR_GPU_IS_LOST: fallen off the bus */
+};
+
+/* Data of GPD_CHANNEL_DEVICE_EVENT. */
+struct gpd_device_event {
+	uint32_t kind;   /* enum gpd_device_event_kind */
+	uint32_t number; /* of an Xid; else 0 */
 };
 
 /* A received message. */

@@ -316,6 +316,10 @@ request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
 		m->callbacks->reload(m->arg, &o->reloaded);
 		o->reply.warning = o->reloaded.warning;
 		return 0;
+	case GPUPOOL__ADMIN_REQUEST__BODY_ENABLE_DEVICE:
+		(void)m->callbacks->enable_device(m->arg, request->enable_device->device, o->error,
+						  sizeof(o->error));
+		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
 		return request_retire(m, request->retire, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_QUARANTINE_END:

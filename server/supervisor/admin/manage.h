@@ -32,6 +32,8 @@ struct gpd_manager_callbacks {
 	 * last one (gpd_worker_pool_retire() of worker_pool.h). Returns false if there is no such
 	 * worker, or it is starting or ending. */
 	bool (*retire)(void *arg, pid_t worker);
+	/* Makes a sick device usable again (gpd_device_monitor_enable() of device_monitor.h). */
+	int (*enable_device)(void *arg, uint32_t device, char *error, size_t size);
 	/* Reloads the configuration (reload.h). *reloaded is overwritten with the failures and the
 	 * changes that need a restart. */
 	void (*reload)(void *arg, struct gpd_reload_report *reloaded);

@@ -68,6 +68,7 @@ VALUE(device_memory_mib, s->device->memory >> 20)
 VALUE(device_memory_total_mib, s->device->memory_total >> 20)
 VALUE(device_multiprocessors, s->device->multiprocessors)
 VALUE(device_gpu, s->device->gpu_ns)
+VALUE(device_sick, s->device->sick)
 VALUE(tenant_sessions, s->tenant->sessions)
 VALUE(tenant_sessions_total, s->tenant->sessions_total)
 VALUE(weight, s->line->weight)
@@ -136,6 +137,8 @@ static const struct family families[] = {
 	  device_multiprocessors, NULL },
 	{ "gpupool_device_gpu_seconds_total", "Measured time of all sessions' kernels.",
 	  SCOPE_DEVICE, device_gpu, NULL },
+	{ "gpupool_device_sick", "Whether the device has failed, so that no session uses it.",
+	  SCOPE_DEVICE, device_sick, NULL },
 	{ "DCGM_FI_DEV_FB_USED", "Device memory allocated by sessions (in MiB).", SCOPE_DEVICE,
 	  device_memory_mib, NULL },
 	{ "DCGM_FI_DEV_FB_TOTAL", "Device memory in all (in MiB).", SCOPE_DEVICE,

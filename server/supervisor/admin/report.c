@@ -268,6 +268,8 @@ add_devices(const struct gpd_report_source *source, struct buffer *buffer)
 		device->uuid = (ProtobufCBinaryData){ sizeof(from->uuid), (uint8_t *)from->uuid };
 		device->memory_total = from->memory;
 		device->multiprocessors = from->multiprocessors;
+		device->sick = gpd_device_is_sick(&from->health);
+		device->reason = (char *)from->health.reason;
 		device->policy = atomic_load(&source->admission->quota->ledger->policies[d]);
 	}
 }

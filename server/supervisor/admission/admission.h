@@ -60,9 +60,9 @@ struct gpd_admission {
 	 * it is SERVING, and wait while it is STARTING or BUSY; NULL: none. Maintained by
 	 * worker_pool.c; read by gpd_admission_get_worker(). */
 	struct gpd_worker_process *selected[GPD_GROUPS];
-	/* Returns a spare or new worker for one session; NULL: none can be started. Set with arg by
-	 * gpd_worker_pool_init() (worker_pool.h). */
-	struct gpd_worker_process *(*start_dedicated)(void *arg);
+	/* Returns a spare or new worker for one session on these devices (bit n: device n); NULL:
+	 * none can be started. Set with arg by gpd_worker_pool_init() (worker_pool.h). */
+	struct gpd_worker_process *(*start_dedicated)(void *arg, uint32_t devices);
 	/* Selects a worker for the group, or starts one, if none is selected that is SERVING. Does
 	 * not wait, and opens no session. Set as start_dedicated. */
 	void (*select_worker)(void *arg, uint32_t group);

@@ -15,8 +15,8 @@ struct account_reply {
 	Gpupool__ControlMessage message;
 	Gpupool__Account account;
 	Gpupool__AccountDevice devices[GPD_LEDGER_DEVICES], *device_list[GPD_LEDGER_DEVICES];
-	Gpupool__AccountDevice
-		*by_ordinal[GPD_LEDGER_DEVICES]; /* NULL: the tenant may not use it */
+	Gpupool__AccountDevice *
+		by_ordinal[GPD_LEDGER_DEVICES]; /* NULL: the tenant may not use it, or it is sick */
 	Gpupool__AccountSession own[OWN_SESSIONS_MAX], *own_list[OWN_SESSIONS_MAX];
 	char credentials[sizeof(((struct gpd_session_owner *)NULL)->credentials)];
 };
@@ -37,7 +37,9 @@ add_devices(const struct gpd_admission *admission, const struct gpd_connection *
 		Gpupool__AccountDevice *to =
 			&account_reply->devices[account_reply->account.n_devices];
 
-		if (config_index >= 0 && !tenants->config->tenants[config_index].devices[d].allowed)
+		if (gpd_device_is_sick(&from->health) ||
+		    (config_index >= 0 &&
+		     !tenants->config->tenants[config_index].devices[d].allowed))
 			continue;
 		gpupool__account_device__init(to);
 		account_reply->device_list[account_reply->account.n_devices++] =

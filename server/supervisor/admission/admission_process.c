@@ -97,9 +97,20 @@ worker_start(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	struct gpd_ledger_session *entry =
 		gpd_ledger_find(admission->quota->ledger, connection->session);
-	struct gpd_worker_process *process =
-		entry ? admission->start_dedicated(admission->arg) : NULL;
+	const struct gpd_assignment *assignment = &connection->assignment;
+	struct gpd_worker_process *process;
+	char error[GPD_CONFIG_ERROR_MAX];
+	uint32_t devices = 0;
 
+	for (int i = 0; i < assignment->count; i++)
+		devices |= UINT32_C(1) << assignment->units[i].device;
+	/* A device may have become sick while the session waited for its turn. */
+	if (gpd_tenants_check_assigned(&admission->quota->tenants, assignment, error)) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__DEVICE,
+				     error);
+		return;
+	}
+	process = entry ? admission->start_dedicated(admission->arg, devices) : NULL;
 	if (!process) {
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "cannot start a process for the session");

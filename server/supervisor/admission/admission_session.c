@@ -215,7 +215,23 @@ conn_has_worker(const struct gpd_admission *admission, const struct gpd_connecti
 		return admission->quota->tenants.device_count > 0;
 	admission->select_worker(admission->arg, connection->assignment.group);
 	worker = gpd_admission_get_worker(admission, connection->assignment.group);
-	return worker && worker->state == GPD_WORKER_SERVING;
+	/* One that lacks a device is about to be replaced. */
+	return worker && worker->state == GPD_WORKER_SERVING &&
+	       !(gpd_tenants_get_usable(&admission->quota->tenants, connection->assignment.group) &
+		 ~worker->devices);
+}
+
+/* Refuses the client if the devices that it can get are sick. Returns false if it was refused. */
+static bool
+conn_check_health(struct gpd_admission *admission, struct gpd_connection *connection)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (gpd_tenants_check_health(&admission->quota->tenants, connection->hello->hello,
+				     &connection->assignment, error) == 0)
+		return true;
+	gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__DEVICE, error);
+	return false;
 }
 
 static void
@@ -230,6 +246,9 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connect
 				     closed);
 		return;
 	}
+	/* No worker starts for sick devices. */
+	if (!conn_check_health(admission, connection))
+		return;
 	/* The tenant or the isolation may have changed while the client waited. */
 	if (!conn_has_worker(admission, connection) ||
 	    !gpd_admission_admit(admission, connection) || !conn_has_worker(admission, connection))

@@ -487,6 +487,23 @@ unit_is_free(const struct gpd_tenants *tenants, const struct gpd_unit *unit)
 	return unit->parts == 1 || tenants->devices[unit->device].part_sessions[unit->part] == 0;
 }
 
+static bool
+device_is_sick(const struct gpd_tenants *tenants, int device)
+{
+	return gpd_device_is_sick(&tenants->devices[device].health);
+}
+
+/* number: the client's number of the device. */
+static int
+refuse_sick(const struct gpd_tenants *tenants, int number, int device, char *error)
+{
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+		       "device %d is sick: %s; use another device, or after the repair: gpupoolctl "
+		       "device enable %d",
+		       number, tenants->devices[device].health.reason, device);
+	return GP_E_INVALID;
+}
+
 static int
 choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, int number,
 	     uint64_t session, struct gpd_assignment *assignment, char *error)
@@ -504,6 +521,8 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 			       number, tenants->ledger->tenants[assignment->tenant].name);
 		return GP_E_INVALID;
 	}
+	if (device_is_sick(tenants, unit->device))
+		return refuse_sick(tenants, number, unit->device, error);
 	if (assignment_has_device(assignment, unit->device)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d: %s", number,
 			       unit->parts > 1 ? "a program can use only one part of a device"
@@ -531,6 +550,7 @@ choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count,
 		const struct gpd_unit *unit = &units[i];
 
 		if (!is_allowed(tenants, assignment, unit->device) ||
+		    device_is_sick(tenants, unit->device) ||
 		    assignment_has_device(assignment, unit->device))
 			continue;
 		if (unit_is_free(tenants, unit))
@@ -567,6 +587,92 @@ gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello, uin
 	if (r)
 		gpd_tenants_release(tenants, session);
 	return r;
+}
+
+/* Checks that the tenant may use a device that is not sick: else no worker starts for it. */
+static int
+check_any(const struct gpd_tenants *tenants, const struct gpd_unit *units, int count,
+	  const struct gpd_assignment *assignment, char *error)
+{
+	int sick = -1;
+
+	for (int i = 0; i < count; i++) {
+		if (!is_allowed(tenants, assignment, units[i].device))
+			continue;
+		if (!device_is_sick(tenants, units[i].device))
+			return 0;
+		sick = sick < 0 ? i : sick;
+	}
+	if (sick >= 0) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "all devices are sick; device %d: %s; after the repair: gpupoolctl "
+			       "device enable %d",
+			       sick, tenants->devices[units[sick].device].health.reason,
+			       units[sick].device);
+		return GP_E_INVALID;
+	}
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "no device is available to tenant %s",
+		       tenants->ledger->tenants[assignment->tenant].name);
+	return GP_E_INVALID;
+}
+
+int
+gpd_tenants_check_health(const struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+			 const struct gpd_assignment *assignment, char *error)
+{
+	static struct gpd_unit units[GPD_UNITS_MAX];
+	int count = gpd_tenants_units(tenants, units);
+
+	if (!tenants->device_count)
+		return 0;
+	for (size_t i = 0; i < hello->n_devices; i++) {
+		int number = hello->devices[i];
+
+		if (number >= 0 && number < count && device_is_sick(tenants, units[number].device))
+			return refuse_sick(tenants, number, units[number].device, error);
+	}
+	return check_any(tenants, units, count, assignment, error);
+}
+
+int
+gpd_tenants_check_assigned(const struct gpd_tenants *tenants,
+			   const struct gpd_assignment *assignment, char *error)
+{
+	for (int i = 0; i < assignment->count; i++) {
+		int device = assignment->units[i].device;
+
+		if (device_is_sick(tenants, device))
+			return refuse_sick(tenants, device, device, error);
+	}
+	return 0;
+}
+
+uint32_t
+gpd_tenants_get_usable(const struct gpd_tenants *tenants, uint32_t group)
+{
+	struct gpd_assignment assignment = { .tenant = group - 1 };
+	int count = tenants->device_count ? tenants->device_count : GPD_LEDGER_DEVICES;
+	uint32_t usable = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (device_is_sick(tenants, i))
+			continue;
+		if (tenants->device_count &&
+		    (!tenants->devices[i].rule.visible ||
+		     (group != GPD_GROUP_SHARED && !is_allowed(tenants, &assignment, i))))
+			continue;
+		usable |= UINT32_C(1) << i;
+	}
+	return usable;
+}
+
+void
+gpd_tenants_list_devices(const struct gpd_tenants *tenants, uint32_t used,
+			 struct gpd_device_list *list)
+{
+	*list = (struct gpd_device_list){ .used = used, .count = tenants->device_count };
+	for (int i = 0; i < tenants->device_count; i++)
+		memcpy(list->uuids[i], tenants->devices[i].uuid, sizeof(list->uuids[i]));
 }
 
 void

@@ -17,8 +17,10 @@
 #define GPD_TENANTS_H
 
 #include "protocol/control.h"
+#include "server/common/base/device_list.h"
 #include "server/common/config/config.h"
 #include "server/common/ledger/ledger.h"
+#include "server/supervisor/tenancy/device_health.h"
 
 /* Maximum number of parts (virtual devices) of a device, and of units (struct gpd_unit) of all
  * devices. */
@@ -71,17 +73,18 @@ struct gpd_tenants {
 	/* Indexed as the ledger's tenants. true: a guest: a tenant of a token that is not
 	 * configured. It has the limits of [tenant default], but is accounted separately. */
 	bool guests[GPD_LEDGER_TENANTS];
-	/* Reported by the first worker, except rule and part_sessions. */
+	/* Reported by the first worker, except rule, health and part_sessions. */
 	bool software;           /* the devices are the software device */
 	uint32_t driver_version; /* CUDA's, as cuDriverGetVersion() returns it */
 	int device_count;        /* 0: not reported yet */
-	/* Indexed by ordinal; the first device_count elements are valid. */
+	/* Indexed by ordinal; the first device_count elements are valid, and health of all. */
 	struct gpd_tenants_device {
 		char name[128];
 		uint8_t uuid[16];
 		uint64_t memory; /* total bytes */
 		uint32_t multiprocessors;
 		struct gpd_config_device rule; /* settings of the configuration */
+		struct gpd_device_health health;
 		/* ID of the session that has the part; 0: free. */
 		uint64_t part_sessions[GPD_VIRTUAL_MAX];
 	} devices[GPD_LEDGER_DEVICES];
@@ -129,14 +132,29 @@ GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 				       const struct gpd_assignment *assignment, unsigned int ahead,
 				       char *error);
 /* Assigns devices to the session with this ID: those that the client selects in hello; or, without
- * a selection, all devices that its tenant may use, of divided devices one free part. Parts belong
+ * a selection, all devices that its tenant may use and that are not sick, of divided devices one
+ * free part. Parts belong
  * to the session until gpd_tenants_release(). Returns 0; GP_E_INVALID if a device does not exist,
- * is not allowed or is selected twice, or the tenant may use none; or GP_E_RESOURCE if a selected
- * part is in use, or if without a selection all are. On failure the session has no part, and the
- * assignment's units are undefined. */
+ * is not allowed, is sick or is selected twice, or the tenant may use none; or GP_E_RESOURCE if a
+ * selected part is in use, or if without a selection all are. On failure the session has no part,
+ * and the assignment's units are undefined. */
 GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				     uint64_t session, struct gpd_assignment *assignment,
 				     char *error);
+/* Returns the devices that sessions of the worker group may use: allowed, visible and not sick. Bit
+ * n: device n. Before the devices are reported: all that are not sick. */
+uint32_t gpd_tenants_get_usable(const struct gpd_tenants *tenants, uint32_t group);
+/* Returns 0 if the devices that the client selects in hello are not sick, and one that its tenant
+ * may use is not; else GP_E_INVALID, and the client must be refused. */
+GP_MUST_CHECK int gpd_tenants_check_health(const struct gpd_tenants *tenants,
+					   const Gpupool__Hello *hello,
+					   const struct gpd_assignment *assignment, char *error);
+/* The same for a session: none of its assigned devices has become sick since. */
+GP_MUST_CHECK int gpd_tenants_check_assigned(const struct gpd_tenants *tenants,
+					     const struct gpd_assignment *assignment, char *error);
+/* Describes the devices for a process that may use these of them. */
+void gpd_tenants_list_devices(const struct gpd_tenants *tenants, uint32_t used,
+			      struct gpd_device_list *list);
 /* Frees the parts of devices that the session has. Does nothing if it has none. */
 void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
 

@@ -55,45 +55,48 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 }
 
 struct gpd_worker_process *
-gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
-			 int connections, const char *syscall_filter, int ledger_fd)
+gpd_worker_process_start(const struct gpd_worker_start *start)
 {
 	struct gpd_worker_process *process = calloc(1, sizeof(*process));
-	char number[16], ledger[16], queues[16];
-	const char *argv[18] = { "gpupoold",    "--worker-fd", number,
+	char number[16], ledger[16], queues[16], devices[GPD_DEVICE_LIST_TEXT_MAX];
+	const char *argv[20] = { "gpupoold",    "--worker-fd", number,
 				 "--ledger-fd", ledger,        "--worker-connections",
-				 queues,        "--log-level", gpd_log_level_name(gpd_log_level) };
-	int count = 9;
+				 queues,        "--log-level", gpd_log_level_name(gpd_log_level),
+				 "--devices",   devices };
+	int count = 11;
 	int fds[2], r;
 
 	if (!process || (r = gpd_channel_pair(fds)) < 0) {
 		free(process);
 		return NULL;
 	}
-	if (driver) {
+	gpd_device_list_format(&start->devices, devices);
+	if (start->monitor)
+		argv[count++] = "--monitor";
+	if (start->driver) {
 		argv[count++] = "--driver";
-		argv[count++] = driver;
+		argv[count++] = start->driver;
 	}
-	if (!software)
+	if (!start->software)
 		argv[count++] = "--software-device=off";
-	if (rdma) {
+	if (start->rdma) {
 		argv[count++] = "--worker-rdma";
-		argv[count++] = rdma;
+		argv[count++] = start->rdma;
 	}
-	if (!peer_memory)
+	if (!start->peer_memory)
 		argv[count++] = "--peer-memory=off";
-	if (syscall_filter) {
+	if (start->syscall_filter) {
 		argv[count++] = "--syscall-filter";
-		argv[count++] = syscall_filter;
+		argv[count++] = start->syscall_filter;
 	}
 	snprintf(number, sizeof(number), "%d", fds[1]);
-	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
-	snprintf(queues, sizeof(queues), "%d", connections);
+	snprintf(ledger, sizeof(ledger), "%d", start->ledger_fd);
+	snprintf(queues, sizeof(queues), "%d", start->connections ? start->connections : 1);
 	r = gpd_channel_init(&process->channel, fds[0]);
 	if (r == 0)
 		process->pid = fork();
 	if (r == 0 && process->pid == 0)
-		become_worker(fds[1], ledger_fd, (char *const *)argv);
+		become_worker(fds[1], start->ledger_fd, (char *const *)argv);
 	close(fds[1]);
 	if (r || process->pid < 0) {
 		int error = r ? -r : errno;
@@ -104,9 +107,10 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 		return NULL;
 	}
 	process->deadline_ms = INT64_MAX;
-	process->connections = connections;
+	process->connections = start->connections;
 	process->memory_max = GPD_NO_LIMIT;
-	process->poll_index = -1;
+	process->poll_index = process->starting_device = -1;
+	process->devices = start->devices.used;
 	return process;
 }
 

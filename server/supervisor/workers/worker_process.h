@@ -16,6 +16,7 @@
 #define GPD_WORKER_PROCESS_H
 
 #include "protocol/control.h"
+#include "server/common/base/device_list.h"
 #include "server/common/ledger/channel.h"
 #include "server/common/ledger/ledger.h"
 #include "server/supervisor/workers/heartbeat.h"
@@ -85,7 +86,6 @@ struct gpd_worker_process {
 	struct gpd_channel channel;          /* the supervisor's end */
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
 	int64_t state_ms;                    /* time of the last change of state; 0: none yet */
-	int64_t started_ms;                  /* time of fork(); set by worker_pool.c */
 	/* Time at which the process is killed; INT64_MAX: never; set by worker_pool.c. */
 	int64_t deadline_ms;
 	/* The part of Welcome (protocol/control.proto) that is common to all sessions, owned; NULL
@@ -106,8 +106,11 @@ struct gpd_worker_process {
 	/* Why the worker's sessions end when it exits; "": the worker reports the reason itself. */
 	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat; /* whether its main thread responds */
-	bool channel_closed;            /* the worker has closed its end */
-	int poll_index;                 /* index in the array of gpd_worker_pool_poll(); -1: none */
+	uint32_t devices;               /* bit n: it has, or will have, a context on device n */
+	/* Device on which it is about to create a context (GPD_CHANNEL_CONTEXT); -1: none. */
+	int starting_device;
+	bool channel_closed; /* the worker has closed its end */
+	int poll_index;      /* index in the array of gpd_worker_pool_poll(); -1: none */
 };
 
 /* Returns whether the worker was started for, or assigned to, a single session. */
@@ -134,22 +137,28 @@ gpd_worker_process_serves(const struct gpd_worker_process *process, const struct
 bool gpd_worker_process_set_state(struct gpd_worker_process *process,
 				  enum gpd_worker_process_state state);
 
+/* How a worker is started. */
+struct gpd_worker_start {
+	bool monitor;       /* the device monitor (server/monitor/monitor.h) instead of a worker */
+	const char *driver; /* path of the driver library; NULL: the default */
+	bool software;      /* the software device is allowed */
+	const char *rdma;   /* the worker's RDMA address as a URL; NULL: no RDMA */
+	bool peer_memory;   /* copies over RDMA may access device memory directly (GPUDirect) */
+	/* CUDA_DEVICE_MAX_CONNECTIONS of a worker, unless the environment has it; 0: a monitor. */
+	int connections;
+	const char *syscall_filter; /* value of --syscall-filter; NULL: the default */
+	int ledger_fd; /* descriptor of the ledger's memory, which stays the caller's */
+	struct gpd_device_list devices; /* the devices that the worker uses */
+};
+
 /*
  * Starts a worker: a process of this program that uses the supervisor's log level and ledger. Does
- * not wait until the worker is ready. driver: path of the driver library; NULL: the default.
- * software: the software device is allowed. rdma: the worker's RDMA address as a URL; NULL: no
- * RDMA. peer_memory: copies over RDMA may access device memory directly (GPUDirect). connections:
- * CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has it. syscall_filter: value of
- * --syscall-filter; NULL: the default. ledger_fd: descriptor of the ledger's memory, which stays
- * the caller's. The strings may be freed on return.
+ * not wait until the worker is ready. *start may be freed on return.
  *
  * Returns a worker in STARTING, which the caller owns and frees with gpd_worker_process_destroy();
  * or NULL with errno set. The caller reaps the process by waitpid(2) before it frees the worker.
  */
-struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
-						    const char *rdma, bool peer_memory,
-						    int connections, const char *syscall_filter,
-						    int ledger_fd);
+struct gpd_worker_process *gpd_worker_process_start(const struct gpd_worker_start *start);
 
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
  * it from the list and released client_address. */

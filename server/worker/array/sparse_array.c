@@ -172,7 +172,8 @@ pool_memory_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *hand
 {
 	const CUmemAllocationProp property = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+			      .id = gpd_device_get(device)->device },
 		.allocFlags = { .usage = CU_MEM_CREATE_USAGE_TILE_POOL },
 	};
 	CUresult result = gpd_device_enter(device);

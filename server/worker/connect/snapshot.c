@@ -62,7 +62,8 @@ fill_peers(struct device_memory *memory, int ordinal)
 	for (int i = 0; i < gpd_devices.count; i++) {
 		if (gpd_device_has_peer(ordinal, i))
 			memory->peers[i / 8] |= (uint8_t)(1u << i % 8);
-		for (int j = 0; j < GP_LINK_ATTRIBUTES && i != ordinal; j++) {
+		for (int j = 0;
+		     j < GP_LINK_ATTRIBUTES && i != ordinal && !gpd_devices.all[i].absent; j++) {
 			int value = 0;
 
 			(void)gpd_driver.cuDeviceGetP2PAttribute(
@@ -84,10 +85,15 @@ fill_device(struct device_memory *memory, int ordinal)
 	size_t minimum = 0, recommended = 0, free_memory = 0, total = 0;
 	CUmemAllocationProp prop = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = from->device },
 	};
 
 	gpupool__device__init(device);
+	device->ordinal = ordinal;
+	device->name = memory->name;
+	device->pci_bus_id = memory->bus_id;
+	if (from->device < 0)
+		return;
 	(void)gpd_driver.cuDeviceGetName(memory->name, sizeof(memory->name), from->device);
 	(void)gpd_driver.cuDeviceGetUuid_v2(&memory->uuid, from->device);
 	(void)gpd_driver.cuDeviceGetPCIBusId(memory->bus_id, sizeof(memory->bus_id), from->device);
@@ -101,8 +107,6 @@ fill_device(struct device_memory *memory, int ordinal)
 	if (gpd_device_enter(ordinal) == CUDA_SUCCESS)
 		(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
 
-	device->ordinal = ordinal;
-	device->name = memory->name;
 	device->uuid = (ProtobufCBinaryData){ sizeof(memory->uuid), (uint8_t *)&memory->uuid };
 	device->total_memory = from->memory;
 	device->n_attributes = ATTRIBUTES;
@@ -110,7 +114,6 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->pci_domain = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID];
 	device->pci_bus = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID];
 	device->pci_device = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID];
-	device->pci_bus_id = memory->bus_id;
 	device->priority_least = from->priority_least;
 	device->priority_greatest = from->priority_greatest;
 	/* The flags that the driver reports for an unused primary context. */
@@ -121,7 +124,8 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->granularity_recommended = recommended;
 	device->attributes_known = (ProtobufCBinaryData){ sizeof(memory->known), memory->known };
 	device->memory_free = free_memory;
-	fill_peers(memory, ordinal);
+	if (!from->absent)
+		fill_peers(memory, ordinal);
 	device->exec_affinity =
 		(ProtobufCBinaryData){ sizeof(memory->exec_affinity), memory->exec_affinity };
 }

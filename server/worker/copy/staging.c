@@ -82,7 +82,7 @@ pool_grow(bool beyond) GP_LOCKED(pool.lock)
 	slots = calloc(SLOTS_PER_ALLOCATION, sizeof(*slots));
 	if (!slots)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_device_enter(0);
+	result = gpd_device_enter_any();
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE);
 	if (result != CUDA_SUCCESS) {

@@ -2,8 +2,8 @@
 #include "server/worker/device/device.h"
 
 #include "protocol/control.h"
+#include "server/common/base/device_list.h"
 #include "server/common/base/log.h"
-#include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/gpu_timestamp.h"
 #include "server/worker/device/marker_page.h"
@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The driver allocates these once; the first kernel that prints or allocates fixes their size for
  * all sessions. They are therefore made large enough for most programs from the start. */
@@ -38,12 +39,22 @@ gpd_device_enter(int ordinal)
 	if (ordinal == current_device)
 		return CUDA_SUCCESS;
 	device = gpd_device_get(ordinal);
-	if (!device)
+	if (!device || device->absent)
 		return CUDA_ERROR_INVALID_DEVICE;
 	result = gpd_driver.cuCtxSetCurrent(device->primary);
 	if (result == CUDA_SUCCESS)
 		current_device = ordinal;
 	return result;
+}
+
+CUresult
+gpd_device_enter_any(void)
+{
+	int first = 0;
+
+	while (first < gpd_devices.count && gpd_devices.all[first].absent)
+		first++;
+	return gpd_device_enter(first);
 }
 
 static const char *
@@ -61,15 +72,13 @@ start_device(int ordinal)
 	struct gpd_device *device = &gpd_devices.all[ordinal];
 	CUmemAllocationProp prop = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->device },
 	};
 	size_t memory = 0, granularity = 0;
-	CUresult result = gpd_driver.cuDeviceGet(&device->device, ordinal);
+	CUresult result;
 
 	pthread_mutex_init(&device->limit_lock, NULL);
-	if (result == CUDA_SUCCESS)
-		result =
-			gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
+	result = gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
 	if (result == CUDA_SUCCESS)
@@ -125,7 +134,8 @@ find_peers(struct gpd_device *device)
 	for (int i = 0; i < gpd_devices.count; i++) {
 		int can = 0;
 
-		if (gpd_driver.cuDeviceCanAccessPeer(&can, device->device,
+		if (!device->absent && !gpd_devices.all[i].absent &&
+		    gpd_driver.cuDeviceCanAccessPeer(&can, device->device,
 						     gpd_devices.all[i].device) == CUDA_SUCCESS &&
 		    can)
 			device->peers |= UINT32_C(1) << i;
@@ -147,8 +157,104 @@ connections_set(int connections)
 	return connections;
 }
 
-int
-gpd_devices_start(const char *path, bool software, int connections, char *error, size_t size)
+/* Hides the devices that are not used from the driver, which else opens them: one that has fallen
+ * off the bus may make it fail, and a GPU that a process has open cannot be reset. */
+static void
+hide_unused(const struct gpd_device_list *list)
+{
+	char text[GPD_DEVICE_LIST_TEXT_MAX] = "";
+	int used = 0;
+
+	for (int i = 0; i < list->count; i++) {
+		char uuid[GPD_DEVICE_UUID_TEXT_SIZE];
+
+		if (!gpd_device_list_has(list, i))
+			continue;
+		gpd_device_list_format_uuid(list, i, uuid);
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+			       used++ ? "," : "", uuid);
+	}
+	if (used < list->count)
+		(void)setenv("CUDA_VISIBLE_DEVICES", text, 1);
+}
+
+/* Returns the ordinal of the driver's device; -1: the list does not have it. */
+static int
+find_ordinal(const struct gpd_device_list *list, int number, CUdevice device)
+{
+	CUuuid uuid;
+
+	if (list->count == 0)
+		return number;
+	if (gpd_driver.cuDeviceGetUuid_v2(&uuid, device) != CUDA_SUCCESS)
+		return -1;
+	for (int i = 0; i < list->count; i++) {
+		if (memcmp(list->uuids[i], uuid.bytes, sizeof(uuid.bytes)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Sets the driver's number of each device, and memory and multiprocessors of those that are not
+ * used: the first worker describes them, too. count: number of the driver's devices. */
+static CUresult
+find_devices(const struct gpd_device_list *list, int count)
+{
+	gpd_devices.count = list->count ? list->count : count;
+	for (int i = 0; i < gpd_devices.count; i++) {
+		gpd_devices.all[i].device = -1;
+		gpd_devices.all[i].absent = !gpd_device_list_has(list, i);
+	}
+	for (int i = 0; i < count; i++) {
+		CUdevice device;
+		CUresult result = gpd_driver.cuDeviceGet(&device, i);
+		int ordinal = result == CUDA_SUCCESS ? find_ordinal(list, i, device) : -1;
+		size_t memory = 0;
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		if (ordinal < 0)
+			continue;
+		gpd_devices.all[ordinal].device = device;
+		if (!gpd_devices.all[ordinal].absent)
+			continue;
+		(void)gpd_driver.cuDeviceTotalMem_v2(&memory, device);
+		gpd_devices.all[ordinal].memory = memory;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+start_used(gpd_device_starting *starting, char *error, size_t size)
+{
+	int used = 0;
+
+	for (int i = 0; i < gpd_devices.count; i++) {
+		CUresult result = CUDA_ERROR_NO_DEVICE;
+
+		if (gpd_devices.all[i].absent)
+			continue;
+		starting(i);
+		if (gpd_devices.all[i].device >= 0)
+			result = start_device(i);
+		if (result != CUDA_SUCCESS) {
+			snprintf(error, size, "%.512s: device %d cannot be used: %s",
+				 gpd_driver.path, i, result_get_name(result));
+			return result;
+		}
+		used++;
+	}
+	if (used)
+		return CUDA_SUCCESS;
+	snprintf(error, size, "%.512s: no usable device: no context can be created on any",
+		 gpd_driver.path);
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult
+gpd_devices_start(const char *path, bool software, int connections,
+		  const struct gpd_device_list *list, gpd_device_starting *starting, char *error,
+		  size_t size)
 {
 	int count = 0;
 	CUresult result;
@@ -156,8 +262,9 @@ gpd_devices_start(const char *path, bool software, int connections, char *error,
 	/* Makes the daemon use the real driver even if dlopen() finds a client library first. */
 	(void)unsetenv("REMOTE_GPU");
 	gpd_devices.connections = connections_set(connections);
+	hide_unused(list);
 	if (gpd_driver_open(path, software, error, size))
-		return -1;
+		return CUDA_ERROR_NOT_FOUND;
 	if (*error)
 		gpd_warning("%s", error);
 	result = gpd_driver.cuInit(0);
@@ -165,35 +272,29 @@ gpd_devices_start(const char *path, bool software, int connections, char *error,
 		result = gpd_driver.cuDeviceGetCount(&count);
 	if (result == CUDA_SUCCESS && count == 0)
 		result = CUDA_ERROR_NO_DEVICE;
+	if (result == CUDA_SUCCESS)
+		result = find_devices(list, count < GPD_DEVICES_MAX ? count : GPD_DEVICES_MAX);
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
 			 result_get_name(result));
-		return -1;
+		return result;
 	}
-	if (count > GPD_DEVICES_MAX)
-		count = GPD_DEVICES_MAX;
-	gpd_devices.count = count;
-	for (int i = 0; i < count; i++) {
-		result = start_device(i);
-		if (result != CUDA_SUCCESS) {
-			snprintf(error, size, "%.512s: device %d cannot be used: %s",
-				 gpd_driver.path, i, result_get_name(result));
-			return -1;
-		}
-	}
-	for (int i = 0; i < count; i++)
+	result = start_used(starting, error, size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (int i = 0; i < gpd_devices.count; i++)
 		find_peers(&gpd_devices.all[i]);
-	result = gpd_device_enter(0);
+	result = gpd_device_enter_any();
 	if (result == CUDA_SUCCESS)
 		result = gpd_marker_page_setup();
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
 			 result_get_name(result));
-		return -1;
+		return result;
 	}
-	for (int i = count; i-- > 0;) {
+	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
 			gpd_gpu_timestamp_start(i);
 	}
-	return 0;
+	return CUDA_SUCCESS;
 }

@@ -3,8 +3,10 @@
  * The GPUs of this worker process: their properties, limits and contexts.
  *
  * All sessions work in the primary context of each device. gpd_devices_start() fills gpd_devices
- * before any session exists. An ordinal is an index into gpd_devices.all; other files call it the
- * worker's number of the device.
+ * before any session exists. An ordinal is an index into gpd_devices.all, the daemon's number of
+ * the device, which is the same in all workers. The driver's number, gpd_device.device, may differ:
+ * it is that of the devices that this process sees. A device that the worker does not use is
+ * absent: it has no context, and no session of the worker sees it.
  *
  * Ownership: gpd_devices exists as long as the process.
  * Threads: any after start; only the atomic members change later, the limits with limit_lock held.
@@ -22,11 +24,13 @@
 
 #define GPD_DEVICES_MAX 32 /* maximum number of devices; same as GPD_LEDGER_DEVICES */
 
+struct gpd_device_list;
 struct gpd_ledger;
 
 /* A GPU. */
 struct gpd_device {
-	CUdevice device;   /* the driver's number of the device */
+	CUdevice device;   /* the driver's number of the device; -1: the process does not see it */
+	bool absent;       /* the worker does not use the device, and has no context on it */
 	CUcontext primary; /* primary context, retained until the process ends */
 	uint64_t memory;   /* total bytes */
 	/* Granularity in bytes of cuMemCreate() and of mappings in windows; a power of two. */
@@ -60,15 +64,21 @@ struct gpd_devices {
 
 extern struct gpd_devices gpd_devices;
 
-/* Opens the driver (gpd_driver_open(), driver.h), initializes its devices, including their marker
- * pages, partitions and GPU timestamps. Devices beyond GPD_DEVICES_MAX are ignored. path: file of
- * the driver's library; NULL: NVIDIA's. software: with NULL, the software device may be used if
- * NVIDIA's library fails. connections: number of hardware queues of each context, unless
- * CUDA_DEVICE_MAX_CONNECTIONS has it. Removes REMOTE_GPU from the environment. Blocks on the GPUs.
- * Called once, by the main thread, before the first session. Leaves the context of device 0
- * current. Returns 0; or -1, with the reason as one line of text in error, an array of size bytes,
+/* Called before a context is created on the device, which may fail, hang or end the process. */
+typedef void gpd_device_starting(int ordinal);
+
+/* Opens the driver (gpd_driver_open(), driver.h), initializes the devices of the list, including
+ * their marker pages, partitions and GPU timestamps. Devices beyond GPD_DEVICES_MAX are ignored.
+ * path: file of the driver's library; NULL: NVIDIA's. software: with NULL, the software device may
+ * be used if NVIDIA's library fails. connections: number of hardware queues of each context, unless
+ * CUDA_DEVICE_MAX_CONNECTIONS has it. Removes REMOTE_GPU from the environment, and sets
+ * CUDA_VISIBLE_DEVICES if not all known devices are used. Blocks on the GPUs. Called once, by the
+ * main thread, before the first session. Leaves the context of the first device current. Returns
+ * CUDA_SUCCESS; or an error, with the reason as one line of text in error, an array of size bytes,
  * and the worker cannot start. */
-int gpd_devices_start(const char *path, bool software, int connections, char *error, size_t size);
+CUresult gpd_devices_start(const char *path, bool software, int connections,
+			   const struct gpd_device_list *list, gpd_device_starting *starting,
+			   char *error, size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */
 struct gpd_device *gpd_device_get(int ordinal);
@@ -79,7 +89,9 @@ bool gpd_device_has_peer(int ordinal, int peer);
 
 /* Makes the device's primary context current in this thread. The current device of each thread is
  * cached, so other code must not change the current context. CUDA_ERROR_INVALID_DEVICE: there is no
- * such device. After an error the current device is unchanged. */
+ * such device, or it is absent. After an error the current device is unchanged. */
 CUresult gpd_device_enter(int ordinal);
+/* The same for the first device that is not absent: for calls that need any context. */
+CUresult gpd_device_enter_any(void);
 
 #endif /* GPD_DEVICE_H */

@@ -83,8 +83,11 @@ void
 gpd_gpudirect_memory_start(bool wanted)
 {
 	for (int i = 0; i < gpd_devices.count; i++) {
-		struct gpd_gpudirect_facts facts = facts_get(i);
+		struct gpd_gpudirect_facts facts;
 
+		if (gpd_devices.all[i].absent)
+			continue;
+		facts = facts_get(i);
 		devices[i].ways =
 			wanted ? gpd_gpudirect_memory_choose(&facts)
 			       : (struct gpd_gpudirect_methods){ .why = "--peer-memory=off" };

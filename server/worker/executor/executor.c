@@ -215,7 +215,7 @@ executor_run(void *arg)
 	struct gpd_session *session = arg;
 	int r = 0;
 
-	if (gpd_device_enter(0) != CUDA_SUCCESS)
+	if (gpd_device_enter_any() != CUDA_SUCCESS)
 		r = -EIO;
 	if (r == 0)
 		r = gpd_wait_start(session);

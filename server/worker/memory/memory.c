@@ -53,7 +53,8 @@ chunk_set_access(const struct gpd_chunk *chunk, uint32_t devices)
 	for (int i = 0; i < gpd_devices.count; i++) {
 		if (devices >> i & 1)
 			access[count++] = (CUmemAccessDesc){
-				.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i },
+				.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+					      .id = gpd_devices.all[i].device },
 				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 			};
 	}

@@ -31,7 +31,8 @@ get_allocation_properties(int device)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = shared.plain ? CU_MEM_HANDLE_TYPE_NONE
 						     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+			      .id = gpd_device_get(device)->device },
 		.allocFlags = { .gpuDirectRDMACapable = shared_with_cards },
 	};
 }
@@ -286,7 +287,8 @@ static CUresult
 zero_rest(struct gpd_physical *physical)
 {
 	CUmemAccessDesc access = {
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = physical->device },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+			      .id = gpd_device_get(physical->device)->device },
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
 	struct gpd_range range;

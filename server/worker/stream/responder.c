@@ -559,7 +559,7 @@ responder_run(void *arg)
 
 	/* Sleeps are shorter than the kernel's default timer slack of 50 us. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	(void)gpd_device_enter(0);
+	(void)gpd_device_enter_any();
 	for (;;) {
 		CUresult sticky = (CUresult)atomic_load(&session->sticky);
 		bool stop;

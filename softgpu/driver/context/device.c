@@ -16,14 +16,19 @@
 #define MULTIPROCESSORS_VARIABLE "GPUPOOL_SOFT_MULTIPROCESSORS"
 #define DEVICES_VARIABLE "GPUPOOL_SOFT_DEVICES"
 #define PEERS_VARIABLE "GPUPOOL_SOFT_PEERS"
+/* As for CUDA: the UUIDs of the devices that a process sees, in this order. */
+#define VISIBLE_VARIABLE "CUDA_VISIBLE_DEVICES"
+#define UUID_TEXT_SIZE 41
 
 static struct {
 	pthread_mutex_t lock;
 	bool ready;
 	size_t memory;
 	int multiprocessors;
-	int count;
 	bool peers;
+	/* The devices that cuDeviceGet() returns, by ordinal. */
+	int visible[GS_DEVICES_MAX];
+	int visible_count;
 } device = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Parses "512M", "4G", or bytes; returns 0 if invalid. */
@@ -68,6 +73,65 @@ read_number(const char *variable, int least, int most, int otherwise)
 	return text && end != text && number >= least && number <= most ? (int)number : otherwise;
 }
 
+int
+gs_device_count(void)
+{
+	static int count;
+	int known = __atomic_load_n(&count, __ATOMIC_RELAXED);
+
+	if (!known) {
+		known = read_number(DEVICES_VARIABLE, 1, GS_DEVICES_MAX, 1);
+		__atomic_store_n(&count, known, __ATOMIC_RELAXED);
+	}
+	return known;
+}
+
+/* Equal on every machine except for its end, which identifies the software device. */
+static void
+uuid_set(int number, CUuuid *uuid)
+{
+	memcpy(uuid->bytes, "gpupool-software", sizeof(uuid->bytes));
+	uuid->bytes[sizeof(uuid->bytes) - 1] += (char)number;
+}
+
+void
+gs_device_uuid_text(int number, char *text, size_t size)
+{
+	size_t length = (size_t)snprintf(text, size, "GPU-");
+	CUuuid uuid;
+
+	uuid_set(number, &uuid);
+	for (int i = 0; i < 16 && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%02x",
+					   i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+					   (unsigned char)uuid.bytes[i]);
+}
+
+/* An element that names no device ends the list, as for CUDA. */
+static void
+visible_read(void)
+{
+	const char *text = getenv(VISIBLE_VARIABLE);
+
+	for (int i = 0; !text && i < gs_device_count(); i++)
+		device.visible[device.visible_count++] = i;
+	while (text && *text && device.visible_count < GS_DEVICES_MAX) {
+		size_t length = strcspn(text, ",");
+		char uuid[UUID_TEXT_SIZE];
+		int found = -1;
+
+		for (int i = 0; i < gs_device_count() && found < 0; i++) {
+			gs_device_uuid_text(i, uuid, sizeof(uuid));
+			if (strlen(uuid) == length && memcmp(uuid, text, length) == 0)
+				found = i;
+		}
+		if (found < 0)
+			return;
+		device.visible[device.visible_count++] = found;
+		text += length + (text[length] == ',');
+	}
+}
+
 /* Simulates the start-up time of a GPU's driver, if requested. */
 static void
 simulate_start(void)
@@ -95,7 +159,7 @@ cuInit(unsigned int flags)
 			device.multiprocessors =
 				read_number(MULTIPROCESSORS_VARIABLE, 1, GS_MULTIPROCESSORS_MAX,
 					    gs_engine_workers());
-			device.count = read_number(DEVICES_VARIABLE, 1, GS_DEVICES_MAX, 1);
+			visible_read();
 			device.peers = read_number(PEERS_VARIABLE, 0, 1, 1) != 0;
 			__atomic_store_n(&device.ready, true, __ATOMIC_RELEASE);
 		}
@@ -118,13 +182,7 @@ gs_check_device(CUdevice dev)
 
 	if (r)
 		return r;
-	return dev >= 0 && dev < device.count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-int
-gs_device_count(void)
-{
-	return device.count;
+	return dev >= 0 && dev < gs_device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 bool
@@ -163,7 +221,7 @@ cuDeviceGetCount(int *count)
 		return r;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*count = device.count;
+	*count = device.visible_count;
 	return CUDA_SUCCESS;
 }
 
@@ -176,9 +234,9 @@ cuDeviceGet(CUdevice *dev, int ordinal)
 		return r;
 	if (!dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (gs_check_device(ordinal))
+	if (ordinal < 0 || ordinal >= device.visible_count)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*dev = ordinal;
+	*dev = device.visible[ordinal];
 	return CUDA_SUCCESS;
 }
 
@@ -195,7 +253,6 @@ cuDeviceGetName(char *name, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Equal on every machine except for its end, which identifies the software device. */
 CUresult CUDAAPI
 cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
@@ -205,8 +262,7 @@ cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 		return r;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(uuid->bytes, "gpupool-software", sizeof(uuid->bytes));
-	uuid->bytes[sizeof(uuid->bytes) - 1] += (char)dev;
+	uuid_set(dev, uuid);
 	return CUDA_SUCCESS;
 }
 

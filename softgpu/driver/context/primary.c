@@ -4,6 +4,7 @@
  * last one ends.
  */
 #include "softgpu/driver/code/binary.h"
+#include "softgpu/driver/device_event.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/memory/array.h"
 #include "softgpu/driver/memory/space.h"
@@ -85,6 +86,8 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 		return r;
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (gs_device_has_fault(dev, GS_DEVICE_BROKEN) || gs_device_has_fault(dev, GS_DEVICE_LOST))
+		return CUDA_ERROR_UNKNOWN;
 	pthread_mutex_lock(&lock);
 	if (primaries[dev].retained++ == 0)
 		gs_context_set_active(dev, true);

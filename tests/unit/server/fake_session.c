@@ -309,6 +309,12 @@ gpd_device_enter(int ordinal)
 	return gpd_device_get(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+CUresult
+gpd_device_enter_any(void)
+{
+	return gpd_device_enter(0);
+}
+
 struct gpd_device *
 gpd_device_get(int ordinal)
 {

@@ -30,7 +30,17 @@ reload(void *arg, struct gpd_reload_report *reloaded)
 	snprintf(reloaded->error, sizeof(reloaded->error), "file:3: no");
 }
 
-static const struct gpd_manager_callbacks hooks = { retire, reload };
+static int
+enable_device(void *arg, uint32_t device, char *error, size_t size)
+{
+	(void)arg;
+	if (device == 1)
+		return 0;
+	snprintf(error, size, "device %u is not sick", device);
+	return GP_E_INVALID;
+}
+
+static const struct gpd_manager_callbacks hooks = { retire, enable_device, reload };
 
 static int
 set_up(void **state)
@@ -263,8 +273,15 @@ TEST(what_only_the_supervisor_can_do_it_is_asked_for)
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
 	Gpupool__AdminReload again = GPUPOOL__ADMIN_RELOAD__INIT;
 	Gpupool__AdminRetire worker = GPUPOOL__ADMIN_RETIRE__INIT;
+	Gpupool__AdminEnableDevice enable = GPUPOOL__ADMIN_ENABLE_DEVICE__INIT;
 	struct gpd_ledger_session *s;
 
+	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_ENABLE_DEVICE;
+	request.enable_device = &enable;
+	enable.device = 1;
+	assert_string_equal(ask(&request, false), "");
+	enable.device = 2;
+	assert_string_equal(ask(&request, false), "device 2 is not sick");
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RELOAD;
 	request.reload = &again;
 	assert_string_equal(ask(&request, false), "file:3: no");

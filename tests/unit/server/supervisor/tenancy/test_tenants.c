@@ -210,4 +210,76 @@ UNIT_TEST(parts_are_of_the_memory_that_the_daemon_may_use)
 	gpd_quota_fini(&quota);
 }
 
+static void
+add_devices(struct gpd_quota *quota, size_t count)
+{
+	Gpupool__Welcome facts = GPUPOOL__WELCOME__INIT;
+	Gpupool__Device devices[3], *list[3];
+
+	for (size_t i = 0; i < count; i++) {
+		gpupool__device__init(&devices[i]);
+		devices[i].total_memory = (uint64_t)1 << 30;
+		list[i] = &devices[i];
+	}
+	facts.n_devices = count;
+	facts.devices = list;
+	gpd_tenants_set_devices(&quota->tenants, &facts);
+}
+
+static void
+make_sick(struct gpd_quota *quota, int device)
+{
+	const struct gpd_device_event lost = { .kind = GPD_DEVICE_EVENT_LOST };
+
+	assert_true(
+		gpd_device_health_handle(&quota->tenants.devices[device].health, device, &lost));
+}
+
+UNIT_TEST(a_sick_device_is_not_assigned_and_numbers_stay)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	struct gpd_assignment alice, bob;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	int32_t number = 1;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	use(&quota, "[tenant alice]\n[tenant bob]\ndevices = 1\n");
+	alice = admit(&quota, "alice");
+	bob = admit(&quota, "bob");
+	/* Not reported yet. */
+	assert_int_equal(gpd_tenants_get_usable(&quota.tenants, GPD_GROUP_SHARED), UINT32_MAX);
+	add_devices(&quota, 3);
+	assert_int_equal(gpd_tenants_get_usable(&quota.tenants, GPD_GROUP_SHARED), 7);
+	assert_int_equal(gpd_tenants_get_usable(&quota.tenants, gpd_tenant_group(bob.tenant)), 2);
+	make_sick(&quota, 1);
+	assert_int_equal(gpd_tenants_get_usable(&quota.tenants, GPD_GROUP_SHARED), 5);
+	assert_int_equal(gpd_tenants_get_usable(&quota.tenants, gpd_tenant_group(bob.tenant)), 0);
+	assert_int_equal(gpd_tenants_check_health(&quota.tenants, &hello, &alice, error), 0);
+	assert_int_equal(gpd_tenants_assign(&quota.tenants, &hello, 1, &alice, error), 0);
+	assert_int_equal(alice.count, 2);
+	assert_int_equal(alice.units[0].device, 0);
+	assert_int_equal(alice.units[1].device, 2);
+	assert_int_equal(gpd_tenants_check_assigned(&quota.tenants, &alice, error), 0);
+	assert_int_equal(gpd_tenants_check_health(&quota.tenants, &hello, &bob, error),
+			 GP_E_INVALID);
+	assert_string_equal(error,
+			    "all devices are sick; device 1: the GPU has fallen off the bus; "
+			    "after the repair: gpupoolctl device enable 1");
+	hello.n_devices = 1;
+	hello.devices = &number;
+	assert_int_equal(gpd_tenants_check_health(&quota.tenants, &hello, &alice, error),
+			 GP_E_INVALID);
+	assert_string_equal(error, "device 1 is sick: the GPU has fallen off the bus; use another "
+				   "device, or after the repair: gpupoolctl device enable 1");
+	assert_int_equal(gpd_tenants_assign(&quota.tenants, &hello, 2, &alice, error),
+			 GP_E_INVALID);
+	number = 2;
+	assert_int_equal(gpd_tenants_assign(&quota.tenants, &hello, 2, &alice, error), 0);
+	assert_int_equal(alice.units[0].device, 2);
+	make_sick(&quota, 2);
+	assert_int_equal(gpd_tenants_check_assigned(&quota.tenants, &alice, error), GP_E_INVALID);
+	gpd_quota_fini(&quota);
+}
+
 UNIT_TEST_MAIN(NULL, NULL)
