@@ -207,12 +207,16 @@ worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 /* If it has got a session since it sent the report, that session continues, and the worker reports
  * again when it has none. */
 static void
-worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *process)
+worker_worn(struct gpd_worker_pool *c, struct gpd_worker_process *process,
+	    const struct gpd_channel_message *message)
 {
+	char reason[128];
+
 	if (process != c->admission->selected[process->group] ||
 	    gpd_ledger_next(c->quota->ledger, NULL, process->pid) || c->stopping)
 		return;
-	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)process->pid);
+	gpd_info("worker %d: %s; replacing the worker", (int)process->pid,
+		 gpd_channel_text(message, reason, sizeof(reason)));
 	worker_retire(c, process);
 }
 
@@ -755,8 +759,8 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 		case GPD_CHANNEL_BUSY:
 			worker_busy(c, process, &message);
 			break;
-		case GPD_CHANNEL_HEAP_LEAKED:
-			worker_heap_leaked(c, process);
+		case GPD_CHANNEL_WORN:
+			worker_worn(c, process, &message);
 			break;
 		case GPD_CHANNEL_PONG:
 			worker_answers(c, process);

@@ -136,6 +136,8 @@ open_session(const struct gpd_channel_message *message)
 		known = gpd_preload_create_all(session, open->program);
 	reply_opened(message->header.session, &window, session, known);
 	free((void *)known.data);
+	if (!session)
+		gpd_retirement_check_idle();
 }
 
 /* Assigns another window to a session whose lane 0 has not arrived. */

@@ -2,6 +2,7 @@
 """Clients that connect, disconnect or are killed: they leave nothing in the daemon."""
 import os
 import re
+import resource
 import sys
 import time
 
@@ -18,6 +19,12 @@ SOME_SECONDS = 8 if SANITIZED else 5
 def free_memory(daemon):
     out = daemon.run("memhog", "1").expect().out
     return int(re.match(r"free before: (\d+) MiB", out)[1])
+
+
+def require_no_window(daemon, more=b""):
+    with wire.Conn(daemon.port) as conn:
+        conn.send(wire.preamble() + wire.message(wire.hello(more=more)))
+        require(wire.recv_refusal(conn) == "no free device address range for a session", "another reason")
 
 
 @case("a client killed in the middle of a kernel leaves no resources allocated")
@@ -303,6 +310,23 @@ def _():
         daemon.run("deviceheap", "look", "100").expect(out="blocks: 100\nmarked: 0\ndeviceheap: ok\n", err="")
         daemon.wait_for_log("replacing the worker", count=5)
         daemon.settle()
+
+
+@case("a worker that has no device addresses left is replaced, unless it is the client that leaves no place")
+def _():
+    with Daemon() as daemon:
+        workers = daemon.workers()
+        require_no_window(daemon, wire.field(8, wire.field(1, 1 << 20) + wire.field(2, 1 << 47)))
+        daemon.check_works()
+        require(daemon.workers() == workers, "the worker was replaced for a client that asks for too much")
+        # Room for less than a window.
+        with open(f"/proc/{workers[0]}/statm") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(workers[0], resource.RLIMIT_AS, (size + (512 << 20), resource.RLIM_INFINITY))
+        require_no_window(daemon)
+        daemon.wait_for_log("no range of device addresses is left; replacing the worker")
+        wait_until("another worker serves", lambda: set(daemon.workers()) - set(workers), PATIENCE)
+        daemon.check_works()
 
 
 @case("a worker is replaced only when no client uses it")

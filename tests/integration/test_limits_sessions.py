@@ -80,6 +80,53 @@ def _():
         wait_until("there is another worker", lambda: comes_in(daemon), 60)
 
 
+@case("sessions that map the same memory again and again leave the worker the mappings that others need")
+def _():
+    def place(session, first, count):
+        session.send(b"".join(record("gpMemoryPlace", {"memory": 9, "address": session.base + i * session.granularity,
+                                                       "size": session.granularity}, 0, 1) for i in range(first, first + count)))
+        require(session.ask("gpFence")[0] == SUCCESS, "the session is over")
+
+    def fill(session):
+        """Maps until a mapping is refused."""
+        require(session.create_context() == SUCCESS, "no context")
+        require(session.ask("gpMemoryCreate", {"memory": 9, "size": session.granularity, "device": 0})[0] == SUCCESS, "no memory")
+        first = 1
+        while not session.errors() and first < 6000:
+            place(session, first, 500)
+            first += 500
+        require({result for result, _, _ in session.errors()} == {2}, f"{session.errors()[:3]}")
+
+    def count_mappings(daemon):
+        with open(f"/proc/{daemon.workers()[0]}/maps") as maps:
+            return sum(1 for _ in maps)
+
+    with Daemon() as daemon:
+        workers, before = daemon.workers(), count_mappings(daemon)
+        hogs = [Session(daemon.port) for _ in range(4)]
+        for hog in hogs:
+            fill(hog)
+        daemon.wait_for_log("refused a mapping of device memory: it has")
+        # The system lets a process have 65530.
+        require(8192 < count_mappings(daemon) - before < 20000, f"{count_mappings(daemon)} mappings")
+        with Session(daemon.port) as session:
+            require(session.create_context() == SUCCESS, "a new session has no context")
+            for i in range(8):
+                require(session.map(i * session.granularity, session.granularity) == SUCCESS, "a new session has no memory")
+        neighbour(daemon)
+        # A mapping that is unmapped makes room for another one.
+        hog = hogs[0]
+        hog.post("gpMemoryUnmap", {"address": hog.base + hog.granularity, "size": hog.granularity})
+        hog.notes.clear()
+        place(hog, 1, 1)
+        require(not hog.errors(), f"{hog.errors()}")
+        for hog in hogs:
+            hog.close()
+        wait_until("the mappings are gone", lambda: count_mappings(daemon) < before + 200, 60)
+        neighbour(daemon)
+        require(daemon.workers() == workers, "the worker was replaced")
+
+
 @case("a session without its first lane is given up, and so is one that asks for windows for ever")
 def _():
     with Daemon() as daemon:

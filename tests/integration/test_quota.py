@@ -57,6 +57,45 @@ def _():
         limited(daemon, 100, "graphmemory").expect(status=1)
 
 
+@case("a limit of the context that a session raises counts as its memory, and goes back with it")
+def _():
+    env = {"GPUPOOL_SOFT_MEMORY": "4G"}
+    need_software(env)
+    with Configured("[daemon]\nisolation = shared\n[tenant a]\nmemory = 400M\n[tenant b]\nmemory = 64M\n", env=env) as daemon:
+        def open_session(tenant):
+            session = Session(daemon.port, more=field(14, tenant))
+            require(session.create_context() == 0, "no context")
+            return session
+
+        def set_limit(session, limit, value):
+            return session.ask("gpContextSetLimit", {"context": 1, "limit": limit, "value": value})[0]
+
+        def free(session):
+            return session.ask("gpMemoryInfo", {"device": 0})[1]["free"]
+
+        stack, printf, heap = 0, 1, 2
+        with open_session("a") as first, open_session("b") as other:
+            before = free(first)
+            # The worker's own values are 16 and 128 MiB.
+            require(set_limit(first, printf, 16 * MIB) == 0 and free(first) == before, "the worker's own value counts")
+            require(set_limit(first, printf, 80 * MIB) == 0 and free(first) == before - 64 * MIB, f"{before - free(first)}")
+            require(set_limit(first, heap, 228 * MIB) == 0 and free(first) == before - 164 * MIB, f"{before - free(first)}")
+            require(set_limit(first, heap, 511 * MIB) == 2, "a heap above the quota is allowed")
+            require(set_limit(first, stack, 1 << 20) == 2, "stacks above the quota are allowed")
+            require(free(first) == before - 164 * MIB, "a refused limit counts")
+            # Another session that needs it is charged as well.
+            require(set_limit(other, heap, 512 * MIB) == 2 and set_limit(other, printf, 81 * MIB) == 2, "above the quota of b")
+            require(set_limit(other, printf, 40 * MIB) == 0, "within the quota of b")
+            require(free(other) <= 40 * MIB, "a limit that is in effect already costs nothing")
+        workers = daemon.workers()
+        daemon.settle()
+        with open_session("a") as session:
+            require(free(session) >= before, "limits of a session that has ended count")
+            require(session.map(0, 380 * MIB) == 0, "there is less memory")
+        daemon.settle()
+        require(daemon.workers() == workers, "the worker was replaced though the limits went back")
+
+
 @case("variables of device code count from the moment that it is loaded")
 def _():
     with Daemon() as daemon:

@@ -66,8 +66,8 @@ enum gpd_channel_type {
 	GPD_CHANNEL_LANE_OPENED,
 	GPD_CHANNEL_CLOSED, /* result: CUresult; text: the reason why the session ended */
 	GPD_CHANNEL_BUSY, /* result 1: work of a disconnected client still runs; 0: it has ended */
-	/* No session is left, and kernels have leaked device heap memory. */
-	GPD_CHANNEL_HEAP_LEAKED,
+	/* Text: why another worker must replace this one. It has no session. */
+	GPD_CHANNEL_WORN,
 	GPD_CHANNEL_LOST, /* result: CUresult; struct gpd_channel_lost */
 	GPD_CHANNEL_PONG, /* reply to PING: the main thread runs */
 	/* struct gpd_ledger_query of the session; the supervisor answers in the ledger. */

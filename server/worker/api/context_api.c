@@ -2,9 +2,9 @@
 /* Calls about contexts, whose creation and destruction involve objects of many kinds. */
 #include "gpd_calls.h"
 #include "server/worker/context/context.h"
+#include "server/worker/context/context_limit.h"
 #include "server/worker/context/object.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/graph/graph_exec.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
@@ -108,74 +108,21 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 	return CUDA_SUCCESS;
 }
 
-/* The driver allocates the stacks of all threads that fit on the device at once, so a client may
- * use only a part of the memory that all sessions share. */
-static bool
-stack_fits(const struct gpd_device *device, uint64_t value)
-{
-	uint64_t threads =
-		(uint64_t)device->multiprocessors * (uint64_t)device->threads_per_multiprocessor;
-
-	return threads == 0 || value <= device->memory / 8 / threads;
-}
-
-/* Whether the value would leave too little for other sessions or the driver. */
-static bool
-is_too_much(const struct gpd_device *device, CUlimit limit, uint64_t value)
-{
-	if (limit == CU_LIMIT_STACK_SIZE)
-		return !stack_fits(device, value);
-	/* These are made large at the start; the driver does not change them once they are in
-	 * use. */
-	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE)
-		return value > device->memory / 8;
-	return value > 1 << 16;
-}
-
-/* Raises a limit that all sessions share; it is never lowered. */
-static CUresult
-raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t value)
-{
-	struct gpd_device *device = gpd_device_get(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (atomic_load(&device->limits[limit]) >= value)
-		return CUDA_SUCCESS;
-	if (!gpd_session_quiesce_begin(session, ordinal))
-		result = CUDA_ERROR_DEINITIALIZED;
-	pthread_mutex_lock(&device->limit_lock);
-	if (result == CUDA_SUCCESS && value > device->limits[limit]) {
-		result = gpd_driver.cuCtxSetLimit(limit, value);
-		if (result == CUDA_SUCCESS)
-			device->limits[limit] = value;
-	}
-	pthread_mutex_unlock(&device->limit_lock);
-	gpd_session_quiesce_end(session, ordinal);
-	return result;
-}
-
 CUresult
 gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContextSetLimit *args)
 {
 	struct gpd_context *context = gpd_context_get(session, args->context);
-	struct gpd_device *device;
-	CUresult result;
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	device = gpd_device_get(context->device);
-	result = gpd_device_enter(context->device);
-	if (result != CUDA_SUCCESS)
-		return result;
 	switch (args->limit) {
 	case CU_LIMIT_STACK_SIZE:
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
 	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
-		if (is_too_much(device, (CUlimit)args->limit, args->value))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
+		return gpd_context_limit_request(session, context->device, (CUlimit)args->limit,
+						 args->value);
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
 		/* A hint that is not applied, because it would affect other tenants. */
 		return args->value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

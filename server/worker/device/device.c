@@ -115,6 +115,7 @@ start_device(int ordinal)
 
 		(void)gpd_driver.cuCtxGetLimit(&value, (CUlimit)i);
 		atomic_store(&device->limits[i], value);
+		device->own_limits[i] = value;
 	}
 	gpd_partition_start(ordinal);
 	return CUDA_SUCCESS;

@@ -26,6 +26,7 @@
 
 struct gpd_device_list;
 struct gpd_ledger;
+struct gpd_limit_request;
 
 /* A GPU. */
 struct gpd_device {
@@ -41,8 +42,13 @@ struct gpd_device {
 	/* Range of stream priorities; least is the larger number. */
 	int priority_least, priority_greatest;
 	pthread_mutex_t limit_lock; /* serializes changes of the limits */
-	/* Current values of cuCtxGetLimit(), by CUlimit; they only increase, under limit_lock. */
+	/* Current values of cuCtxGetLimit(), by CUlimit; changed under limit_lock
+	 * (context/context_limit.h). */
 	_Atomic size_t limits[CU_LIMIT_MAX];
+	/* List of the requests of sessions; limit_lock. NULL: none. */
+	struct gpd_limit_request *limit_requests;
+	/* Values that the worker has set when it started, by CUlimit. */
+	uint64_t own_limits[CU_LIMIT_MAX];
 	/* The driver's initial values, by CUlimit; GP_LIMIT_UNSUPPORTED (protocol/control.h): the
 	 * device has no such limit. */
 	uint64_t default_limits[CU_LIMIT_MAX];
@@ -57,12 +63,18 @@ struct gpd_devices {
 	/* CUresult that made CUDA unusable in this process, set by gpd_session_poison(); 0: it is
 	 * usable */
 	_Atomic int lost;
-	/* A kernel was launched that may allocate device heap memory. Heap memory that kernels do
-	 * not free stays allocated in the context until the process ends. */
-	_Atomic bool heap_used;
+	/* Why another worker must replace this one when it has no session: a constant text for the
+	 * log. NULL: no reason. Set when something that a session has used cannot be returned: heap
+	 * memory that kernels allocate and do not free stays allocated in the context. */
+	_Atomic(const char *) worn;
 };
 
 extern struct gpd_devices gpd_devices;
+
+/* Value of gpd_devices.worn after the launch of a kernel that may allocate device heap memory. */
+#define GPD_WORN_HEAP "device heap may have leaked"
+/* The same after a session has raised a limit of the context that the driver does not lower. */
+#define GPD_WORN_LIMIT "a context limit that a session has raised cannot be lowered"
 
 /* Called before a context is created on the device, which may fail, hang or end the process. */
 typedef void gpd_device_starting(int ordinal);

@@ -36,6 +36,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next GP_GUARDED_BY(lock) = GPD_WINDOW_FIRST;
 
 static int window_count GP_GUARDED_BY(lock);
+/* A window was refused, and none has been reserved since. */
+static bool refused GP_GUARDED_BY(lock);
 
 void
 gpd_window_separate_driver(void)
@@ -177,8 +179,26 @@ gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid
 		size = gpd_round_up(size / 2, SIZE_STEP);
 		found = window_find(size, avoid, avoid_count, window_p);
 	}
+	refused = !found;
 	pthread_mutex_unlock(&lock);
 	return found ? 0 : -ENOMEM;
+}
+
+bool
+gpd_window_is_exhausted(void)
+{
+	struct gpd_range window;
+	bool suspected;
+
+	pthread_mutex_lock(&lock);
+	suspected = refused;
+	pthread_mutex_unlock(&lock);
+	if (!suspected)
+		return false;
+	if (gpd_window_acquire(0, 0, NULL, 0, &window))
+		return true;
+	gpd_window_release(&window);
+	return false;
 }
 
 void

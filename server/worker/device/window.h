@@ -61,6 +61,11 @@ bool gpd_window_size_parse(const char *text, uint64_t *size_p);
 int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
 		       size_t avoid_count, struct gpd_range *window_p);
 
+/* Returns whether a window was refused, and one of the default size for little memory, which avoids
+ * nothing, cannot be reserved now either. Called when the worker has no session: it cannot serve
+ * another one. */
+bool gpd_window_is_exhausted(void);
+
 /* Releases a window, in which nothing may be mapped, and which the caller then no longer uses. Does
  * nothing if its size is 0. */
 void gpd_window_release(const struct gpd_range *window);

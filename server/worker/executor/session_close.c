@@ -3,6 +3,7 @@
 #include "server/worker/array/array.h"
 #include "server/worker/array/texture.h"
 #include "server/worker/context/context.h"
+#include "server/worker/context/context_limit.h"
 #include "server/worker/context/object.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
@@ -68,7 +69,8 @@ stop_schedule(struct gpd_session *session)
 	gpd_schedule_stop(&session->account);
 }
 
-/* Cancels the session's GPU work, or waits for it. */
+/* Cancels the session's GPU work, or waits for it. The work of a stream that is idle for the client
+ * is done, but markers may follow it, whose page the next session gets. */
 static void
 await_gpu(struct gpd_session *session)
 {
@@ -79,8 +81,6 @@ await_gpu(struct gpd_session *session)
 		unsigned int ms = 1;
 		CUresult result;
 
-		if (gpd_stream_is_idle(s))
-			continue;
 		/* Any error means that the work is no longer running. */
 		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_devices.lost)) {
@@ -214,6 +214,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_MEMORY, gpd_host_memory_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_allowance_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
+	{ GPD_CLOSING_MEMORY, gpd_context_limits_release },
 	/* After the streams, which have slots in it. */
 	{ GPD_CLOSING_MEMORY, gpd_depth_free },
 	/* After everything that has a name. */
@@ -309,7 +310,7 @@ gpd_session_close(struct gpd_session *session)
 	heap_trim();
 	atomic_fetch_sub(&gpd_sessions.count, 1);
 	gpd_library_trim();
-	gpd_retirement_session_closed();
+	gpd_retirement_check_idle();
 }
 
 void
@@ -322,5 +323,5 @@ gpd_session_discard(struct gpd_session *session, CUresult result, const char *re
 	supervisor_notify_closed(session, result, reason);
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	free_session(session);
-	gpd_retirement_session_closed();
+	gpd_retirement_check_idle();
 }

@@ -136,7 +136,8 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_launch_attributes(build->session, args->attributes, &config);
+	result = gpd_launch_attributes(build->session, build->built->device, args->attributes,
+				       &config);
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_kernel(build->session, args->kernel, build->built->device,
 					  &device_kernel);

@@ -38,7 +38,7 @@ note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 {
 	session->graphs->launched_print |= uses->print;
 	if (uses->malloc)
-		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+		atomic_store_explicit(&gpd_devices.worn, GPD_WORN_HEAP, memory_order_relaxed);
 }
 
 static void
@@ -273,7 +273,7 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 			return result;
 	}
 	if (graph->built->uses.malloc)
-		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+		atomic_store_explicit(&gpd_devices.worn, GPD_WORN_HEAP, memory_order_relaxed);
 	if (graph->built->kernel)
 		__atomic_store_n(&session->progress.kernel, graph->built->kernel, __ATOMIC_RELEASE);
 	result = gpd_driver.cuGraphLaunch(graph->built->driver, stream->driver);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "gpd_calls.h"
+#include "server/worker/device/mapping_quota.h"
 #include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/device/window.h"
 #include "server/worker/host/host_arena.h"
@@ -17,48 +18,23 @@
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
-/* An arena takes up to three of the mappings that the system allows a process, 65530
- * (vm.max_map_count); without any left no session can start. Each session may have ARENAS_PART
- * arenas, and all sessions together ARENAS_MORE beyond that. */
-#define ARENAS_PART 32
-#define ARENAS_MORE 4096
 /* The driver unregisters some GiB in this time if no kernel runs. */
 #define LEFT_WAIT_NS UINT64_C(2000000000)
 #define LEFT_NAP_NS 1000000
 
-static atomic_uint extra_arenas; /* of all sessions of the worker */
+/* An arena takes up to three mappings of the process. */
+static struct gpd_mapping_quota arena_quota = { .part = 32,
+						.max = GPD_HOST_ARENAS_MAX,
+						.more = 4096 };
 
 /* Bytes left registered by ended sessions of a tenant: the supervisor removes their charge with the
  * session, but the driver frees them only when the device is nearly idle. */
 static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
-static bool
-arena_count(struct gpd_host_memory *memory)
-{
-	unsigned int alive = atomic_fetch_add(&memory->arenas_alive, 1);
-
-	if (alive < ARENAS_PART)
-		return true;
-	if (alive < GPD_HOST_ARENAS_MAX) {
-		if (atomic_fetch_add(&extra_arenas, 1) < ARENAS_MORE)
-			return true;
-		(void)atomic_fetch_sub(&extra_arenas, 1);
-	}
-	(void)atomic_fetch_sub(&memory->arenas_alive, 1);
-	return false;
-}
-
-static void
-arena_uncount(struct gpd_host_memory *memory)
-{
-	if (atomic_fetch_sub(&memory->arenas_alive, 1) > ARENAS_PART)
-		(void)atomic_fetch_sub(&extra_arenas, 1);
-}
-
 static void
 free_arena(struct gpd_host_arena *arena)
 {
-	arena_uncount(arena->memory);
+	gpd_mapping_quota_release(&arena_quota, &arena->memory->arenas_alive);
 	gpd_host_arena_free(arena);
 }
 
@@ -94,7 +70,7 @@ drop_arena(void *arg)
 	else
 		atomic_fetch_sub(&left_bytes[memory->tenant],
 				 gpd_host_memory_counts(arena->size, arena->shared));
-	arena_uncount(memory);
+	gpd_mapping_quota_release(&arena_quota, &memory->arenas_alive);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
 	gpd_host_arena_free(arena);
@@ -285,7 +261,7 @@ new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
 	if (!arena)
 		return NULL;
-	if (!arena_count(memory)) {
+	if (!gpd_mapping_quota_acquire(&arena_quota, &memory->arenas_alive)) {
 		gpd_session_log(session, GPD_LOG_INFO,
 				"refused %llu bytes of pinned memory: it has %u pieces, and the "
 				"process is at its limit of mappings",

@@ -5,6 +5,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/gpudirect_memory.h"
+#include "server/worker/device/mapping_quota.h"
 #include "server/worker/device/window.h"
 #include "server/worker/host/host_space.h"
 #include "server/worker/memory/allowance.h"
@@ -19,6 +20,39 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+
+/* The software device maps memory in this process, by two mappings or less. NVIDIA's driver maps it
+ * on the GPU only, and the limit is for the worker's own tables. */
+static struct gpd_mapping_quota software_quota = { .part = 16, .max = 4096, .more = 8192 };
+static struct gpd_mapping_quota gpu_quota = { .part = 4096, .max = 1 << 18, .more = 1 << 20 };
+
+static struct gpd_mapping_quota *
+mapping_quota_get(void)
+{
+	return gpd_driver.software ? &software_quota : &gpu_quota;
+}
+
+bool
+gpd_memory_mapping_acquire(struct gpd_memory *memory)
+{
+	struct gpd_mapping_quota *quota = mapping_quota_get();
+
+	if (gpd_mapping_quota_acquire(quota, &memory->mappings) ||
+	    (gpd_memory_wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS &&
+	     gpd_mapping_quota_acquire(quota, &memory->mappings)))
+		return true;
+	gpd_session_log(memory->session, GPD_LOG_INFO,
+			"refused a mapping of device memory: it has %u, and it or the process is "
+			"at its limit of mappings",
+			atomic_load(&memory->mappings));
+	return false;
+}
+
+void
+gpd_memory_mapping_release(struct gpd_memory *memory)
+{
+	gpd_mapping_quota_release(mapping_quota_get(), &memory->mappings);
+}
 
 void
 gpd_chunk_drop(const struct gpd_chunk *chunk)
@@ -289,7 +323,7 @@ chunk_add(struct gpd_session *session, struct gpd_chunk *chunk)
 	i = gpd_memory_find(memory, chunk->address);
 	if (i < memory->count && memory->chunks[i].address < chunk->address + chunk->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!chunk_room(memory))
+	if (!chunk_room(memory) || !gpd_memory_mapping_acquire(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_memory_wait_unmapped(memory, chunk->address, chunk->size);
 	if (result == CUDA_SUCCESS)
@@ -297,8 +331,10 @@ chunk_add(struct gpd_session *session, struct gpd_chunk *chunk)
 	while (result == CUDA_ERROR_OUT_OF_MEMORY && !chunk->host &&
 	       gpd_memory_wait(session, chunk->device, &until))
 		result = chunk_place(memory, chunk);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		gpd_memory_mapping_release(memory);
 		return result;
+	}
 	chunk->granted = false;
 	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(*chunk));
 	memory->chunks[i] = *chunk;
@@ -485,14 +521,18 @@ gpd_memory_unmap_all(struct gpd_session *session)
 		gpd_memory_leave_now(memory->leaving);
 	for (size_t i = 0; i < memory->count; i++) {
 		gpd_chunk_drop(&memory->chunks[i]);
+		gpd_memory_mapping_release(memory);
 		if (memory->chunks[i].shared)
 			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
 	}
 	memory->count = 0;
 	gpd_physical_destroy_all(session);
 	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		if (!memory->reserved[i].size)
+			continue;
 		gpd_window_release(&memory->reserved[i]);
 		memory->reserved[i].size = 0;
+		gpd_memory_mapping_release(memory);
 	}
 }
 

@@ -16,6 +16,8 @@
 #include "server/worker/memory/memory.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Maximum number of additional address ranges per session. */
@@ -62,7 +64,10 @@ struct gpd_memory {
 	struct gpd_range reserved[RESERVED_MAX];
 	struct gpd_extent *extents;                   /* open extents (memory.h), list (utlist) */
 	const struct gpd_memory_array_ops *array_ops; /* NULL: the session has no arrays */
-	struct gpd_allowance *allowance;              /* NULL before the first allowance */
+	/* Number of mappings, including those being unmapped, and of additional address ranges
+	 * (gpd_memory_mapping_acquire()). */
+	atomic_uint mappings;
+	struct gpd_allowance *allowance; /* NULL before the first allowance */
 	/* Indexed by the device that has the memory; bit n: device n has access. */
 	uint32_t peer_access[GPD_DEVICES_MAX];
 
@@ -71,6 +76,14 @@ struct gpd_memory {
 	pthread_mutex_t lock;
 	struct gpd_leaving *leaving; /* chunks being unmapped; a utlist; owned; lock */
 };
+
+/* Counts a mapping or an address range of the session against the worker's quota of mappings
+ * (device/mapping_quota.h); if it is exhausted, after waiting for mappings that the session has
+ * unmapped. Returns false, logs the refusal and counts nothing if it stays exhausted. Executor
+ * only, without `lock` held. */
+bool gpd_memory_mapping_acquire(struct gpd_memory *memory);
+/* Ends what gpd_memory_mapping_acquire() has counted. Executor or responder. */
+void gpd_memory_mapping_release(struct gpd_memory *memory);
 
 /* Unmaps the chunk and, if the chunk owns its memory, releases the memory. First ends its
  * registration for RDMA. Does not drop references, uncharge or free the struct. Does not wait for

@@ -61,6 +61,7 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 	bool last = false;
 
 	gpd_chunk_drop(&leaving->chunk);
+	gpd_memory_mapping_release(memory);
 	pthread_mutex_lock(&memory->lock);
 	LL_DELETE(memory->leaving, leaving);
 	if (physical)

@@ -30,8 +30,12 @@ gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddress
 	if (args->size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!chunk_place || args->size > RESERVED_SIZE_MAX - sum ||
-	    gpd_window_acquire(args->size, 0, NULL, 0, chunk_place))
+	    !gpd_memory_mapping_acquire(session->memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (gpd_window_acquire(args->size, 0, NULL, 0, chunk_place)) {
+		gpd_memory_mapping_release(session->memory);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	reply->address = chunk_place->address;
 	return CUDA_SUCCESS;
 }
@@ -57,6 +61,7 @@ gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFre
 		return result;
 	gpd_window_release(&memory->reserved[i]);
 	memory->reserved[i].size = 0;
+	gpd_memory_mapping_release(memory);
 	return CUDA_SUCCESS;
 }
 

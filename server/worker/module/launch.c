@@ -9,6 +9,7 @@
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
 #include "server/worker/module/library.h"
+#include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
 #include "server/worker/stream/print.h"
 #include "server/worker/stream/stream.h"
@@ -39,7 +40,7 @@ attribute_applies(struct gpd_session *session, const CUlaunchAttribute *attribut
 }
 
 CUresult
-gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
+gpd_launch_attributes(struct gpd_session *session, int device, struct gp_bytes attributes,
 		      CUlaunchConfig *config)
 {
 	size_t count = attributes.size / sizeof(CUlaunchAttribute);
@@ -51,10 +52,15 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 	memcpy(config->attrs, attributes.data, attributes.size);
 	config->numAttrs = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_remoted(config->attrs[i].id))
+		CUlaunchAttribute *attribute = &config->attrs[i];
+
+		if (!is_remoted(attribute->id))
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (attribute_applies(session, &config->attrs[i]))
-			config->attrs[config->numAttrs++] = config->attrs[i];
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			attribute->value.priority = gpd_schedule_priority(
+				&session->account, device, attribute->value.priority);
+		if (attribute_applies(session, attribute))
+			config->attrs[config->numAttrs++] = *attribute;
 	}
 	return CUDA_SUCCESS;
 }
@@ -148,10 +154,9 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	config->attrs = list;
-	result = gpd_launch_attributes(session, attributes, config);
-	if (result != CUDA_SUCCESS)
-		return result;
 	result = gpd_stream_begin(session, stream_id, &stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_launch_attributes(session, stream->device, attributes, config);
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_kernel(session, kernel, stream->device, &device_kernel);
 	if (result != CUDA_SUCCESS)
@@ -162,7 +167,7 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (__builtin_expect(device_kernel.image->uses.malloc, 0))
-		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+		atomic_store_explicit(&gpd_devices.worn, GPD_WORN_HEAP, memory_order_relaxed);
 	__atomic_store_n(&session->progress.kernel, device_kernel.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	if (!waits && gpd_issue_wants(&session->issue, stream)) {

@@ -35,13 +35,15 @@ struct gpd_session;
 /*
  * Copies the attributes of a call to config->attrs, which the caller has set to an array of
  * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. Omits an access policy window that
- * is empty or whose memory the session's copies may not access. attributes: an array of
+ * is empty or whose memory the session's copies may not access, and applies the session's priority
+ * to that of a launch (gpd_schedule_priority()): all attributes that reach the driver pass through
+ * this function. device: its ordinal, on which the kernel runs. attributes: an array of
  * CUlaunchAttribute from the client, unchecked, which may be freed on return; size 0: none, and
  * config stays unchanged. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if an attribute is not
  * available remotely; CUDA_ERROR_INVALID_VALUE if the size is not a whole number of attributes or
  * there are too many. On failure config must not be used.
  */
-CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
+CUresult gpd_launch_attributes(struct gpd_session *session, int device, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
 
 /* The callback gpd_issue.failed (issue/issue.h) of a session: logs the failure of a launch that was

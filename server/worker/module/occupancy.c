@@ -141,7 +141,9 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 	query_function = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
 						  : gpd_driver.cuOccupancyMaxPotentialClusterSize;
 	config.attrs = attributes;
-	result = gpd_launch_attributes(session, args->attributes, &config);
+	result = gpd_launch_attributes(session,
+				       gpd_context_device(session, session->current.context),
+				       args->attributes, &config);
 	if (result == CUDA_SUCCESS)
 		result = enter_kernel(session, args->kernel, args->shared, &function);
 	config.hStream = confined_stream(session);
@@ -208,7 +210,9 @@ gpd_gpOccupancyClusterSizes(struct gpd_session *session,
 
 	if (!args->sizes || args->sizes > GP_OCCUPANCY_QUERIES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_launch_attributes(session, args->attributes, &config);
+	result = gpd_launch_attributes(session,
+				       gpd_context_device(session, session->current.context),
+				       args->attributes, &config);
 	if (result == CUDA_SUCCESS)
 		result = enter_kernel(session, args->kernel, args->shared, &function);
 	if (result != CUDA_SUCCESS)

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/device.h"
+#include "server/worker/device/window.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 
@@ -74,9 +75,21 @@ gpd_retirement_work_done(struct gpd_session *session)
 	session->busy_reported = false;
 }
 
-void
-gpd_retirement_session_closed(void)
+/* Returns why this worker, which has no session, must be replaced; NULL: it need not. */
+static const char *
+get_worn_reason(void)
 {
+	const char *reason = atomic_load(&gpd_devices.worn);
+
+	if (!reason && gpd_window_is_exhausted())
+		reason = "no range of device addresses is left";
+	return reason;
+}
+
+void
+gpd_retirement_check_idle(void)
+{
+	const char *reason;
 	bool stays;
 
 	if (atomic_load(&gpd_sessions.count))
@@ -86,8 +99,10 @@ gpd_retirement_session_closed(void)
 	if (retired && !gpd_sessions_next_locked(NULL))
 		gpd_sessions_exit();
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	if (stays && atomic_load(&gpd_devices.heap_used))
-		(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_HEAP_LEAKED, 0, 0, NULL, 0);
+	reason = stays ? get_worn_reason() : NULL;
+	if (reason)
+		(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_WORN, 0, 0, reason,
+						     strlen(reason));
 }
 
 void
@@ -96,5 +111,5 @@ gpd_retirement_start(void)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	retired = true;
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	gpd_retirement_session_closed();
+	gpd_retirement_check_idle();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker retirement: ends a worker process whose GPU work continues after the client has left
- * (orphaned work), or whose device heap may have leaked.
+ * (orphaned work), or that cannot serve later sessions as it served the first.
  *
  * CUDA cannot stop a single kernel, and while one runs the driver does not load device code, so new
  * sessions would hang at their first kernel. The worker therefore reports orphaned work to the
@@ -9,8 +9,9 @@
  * ends; its present sessions continue. When the worker has only orphaned work left, the supervisor
  * requests retirement: the process ends, which stops the work.
  *
- * A worker whose device heap may have leaked reports this whenever it has no session, and the
- * supervisor replaces it.
+ * A worker that has no range of device addresses left, or from which a session has taken something
+ * that cannot be returned (gpd_devices.worn, device/device.h), reports this whenever it has no
+ * session, and the supervisor replaces it.
  *
  * Threads: any that does not hold gpd_sessions.lock, unless noted. The functions do not wait; all
  * but gpd_retirement_work_done() may end the process.
@@ -37,8 +38,9 @@ void gpd_retirement_work_done(struct gpd_session *session);
  * orphaned work are left, it ends at the next gpd_retirement_work_pending(). */
 void gpd_retirement_start(void);
 
-/* Ends a retiring process without sessions; if it is not retiring, reports a leaked device heap.
- * Does nothing while sessions have threads. To be called after each session has been freed. */
-void gpd_retirement_session_closed(void);
+/* Ends a retiring process without sessions; if it is not retiring, reports why the worker must be
+ * replaced, if there is a reason. Does nothing while sessions have threads. To be called after each
+ * session has been freed, and when a reason may have come up without a session. */
+void gpd_retirement_check_idle(void);
 
 #endif /* GPD_WORKER_RETIREMENT_H */

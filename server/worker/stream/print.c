@@ -38,7 +38,8 @@ struct printing {
 	CUstream stream;
 	CUevent event;
 	int device;
-	bool written; /* the driver has written all of its output */
+	uint32_t tenant; /* of the session, which a straggler may outlive */
+	bool written;    /* the driver has written all of its output */
 };
 
 struct gpd_print {
@@ -56,12 +57,14 @@ struct gpd_print {
 /* A session whose launch waits to become the owner. */
 struct waiter {
 	struct waiter *next;
+	uint32_t tenant;
+	uint64_t since; /* time of its arrival */
 };
 
 static struct {
 	pthread_mutex_t lock; /* taken before the reader's lock */
 	struct gpd_print *owner;
-	struct waiter *waiters;      /* the first one is next */
+	struct waiter *waiters;      /* in the order of arrival */
 	struct printing *stragglers; /* work of former owners that was not waited for */
 	CUstream streams[GPD_DEVICES_MAX];
 	bool started;
@@ -262,26 +265,41 @@ owner_poll_pause(uint64_t since) GP_LOCKED(print.lock)
 	pthread_mutex_lock(&print.lock);
 }
 
-/* Returns true if the owner has no printing kernels left or has exceeded its time, false if the
- * session is ending. */
+/* Whether kernels of the tenant print longer than others have waited for them. */
+static bool
+tenant_has_stragglers(uint32_t tenant) GP_LOCKED(print.lock)
+{
+	const struct printing *printing = print.stragglers;
+
+	while (printing && (printing->tenant != tenant || !printing_is_unfinished(printing)))
+		printing = printing->next;
+	return printing != NULL;
+}
+
+/* Returns the waiter that is next: the first to have arrived, of those whose tenants have no
+ * stragglers if there are such. */
+static const struct waiter *
+waiter_get_next(void) GP_LOCKED(print.lock)
+{
+	const struct waiter *waiter = print.waiters;
+
+	while (print.stragglers && waiter && tenant_has_stragglers(waiter->tenant))
+		waiter = waiter->next;
+	return waiter ? waiter : print.waiters;
+}
+
+/* Returns true if it is the waiter's turn and the owner has no printing kernels left, or the waiter
+ * has waited for its whole time; false if the session is ending. */
 static bool
 queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(print.lock)
 {
-	struct gpd_print *owner = NULL;
-	uint64_t since = gp_now_ns();
-
 	while (!is_ending(session)) {
-		if (print.waiters == waiter) {
-			if (!print.owner || print.owner == session->print ||
-			    !is_printing(print.owner))
-				return true;
-			if (print.owner != owner)
-				since = gp_now_ns();
-			owner = print.owner;
-			if (gp_now_ns() - since >= gpd_print_limit_ns)
-				return true;
-		}
-		owner_poll_pause(since);
+		if (gp_now_ns() - waiter->since >= gpd_print_limit_ns)
+			return true;
+		if (waiter_get_next() == waiter &&
+		    (!print.owner || print.owner == session->print || !is_printing(print.owner)))
+			return true;
+		owner_poll_pause(waiter->since);
 	}
 	return false;
 }
@@ -291,7 +309,8 @@ queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(p
 static bool
 owner_wait(struct gpd_session *session) GP_LOCKED(print.lock)
 {
-	struct waiter waiter = { NULL }, *me = &waiter;
+	struct waiter waiter = { .tenant = session->account.entry->tenant, .since = gp_now_ns() };
+	struct waiter *me = &waiter;
 	bool mine;
 
 	LL_APPEND(print.waiters, me);
@@ -307,8 +326,8 @@ loss_report(struct gpd_print *to, const char *what)
 	if (!to->loss_reported)
 		(void)snprintf(to->complaint, sizeof(to->complaint),
 			       "gpupool: output of device printf may be lost: another client's "
-			       "kernel that prints has %s for %llu s\n",
-			       what, gpd_print_limit_ns / SECOND_NS);
+			       "kernel that prints %s\n",
+			       what);
 	to->loss_reported = true;
 }
 
@@ -318,12 +337,12 @@ make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(
 {
 	LL_CONCAT(print.stragglers, owner->printing);
 	owner->printing = NULL;
-	gpd_warning("session %llu (%s): its kernel that prints has been running for %llu s and "
-		    "session %llu (%s) no longer waits: output until it ends is lost",
+	gpd_warning("session %llu (%s): its kernel that prints is running and session %llu (%s) "
+		    "no longer waits, after %llu s: output until it ends is lost",
 		    (unsigned long long)owner->session->id, owner->session->peer,
-		    gpd_print_limit_ns / SECOND_NS, (unsigned long long)next->session->id,
-		    next->session->peer);
-	loss_report(owner, "waited for this one's");
+		    (unsigned long long)next->session->id, next->session->peer,
+		    gpd_print_limit_ns / SECOND_NS);
+	loss_report(owner, "has waited too long for this one's");
 }
 
 static void
@@ -340,7 +359,7 @@ owner_replace(struct gpd_print *session) GP_LOCKED(print.lock)
 	output_collect(session);
 	receiver_update();
 	if (print.stragglers)
-		loss_report(session, "been running");
+		loss_report(session, "is still running");
 }
 
 static struct gpd_print *
@@ -401,6 +420,7 @@ printing_get(struct gpd_print *session, struct gpd_stream *stream)
 	}
 	printing->stream = stream->driver;
 	printing->device = stream->device;
+	printing->tenant = session->session->account.entry->tenant;
 	LL_PREPEND(session->printing, printing);
 	return printing;
 }

@@ -6,9 +6,10 @@
  * together, when a thread synchronizes. The worker's standard output is therefore a pipe that this
  * module reads. Only one session at a time, the owner, may have printing kernels in flight, and it
  * receives all output. Another session whose launch prints waits until the owner's kernels are done
- * and then becomes the owner; waiting sessions take turns in order of arrival. Output is stored
- * until gpd_print_flush(), at most 16 MiB per session, charged to the session's host memory; output
- * beyond the limits is dropped.
+ * and then becomes the owner; waiting sessions take turns in order of arrival, but those of a
+ * tenant whose kernels print for longer than others have waited for them follow the others. Output
+ * is stored until gpd_print_flush(), at most 16 MiB per session, charged to the session's host
+ * memory; output beyond the limits is dropped.
  *
  * Ownership: session->print, created on first use, belongs to the session and is freed by
  * gpd_print_destroy().
@@ -29,16 +30,17 @@ struct gpd_stream;
  * Without it, output is not captured. */
 int gpd_print_start(void);
 
-/* Maximum time, in nanoseconds, that a launch waits for the printing kernels of one other session.
- * Constant in the worker; tests may write it while no launch is in progress. */
+/* Maximum time, in nanoseconds, that a launch waits for the printing kernels of other sessions,
+ * however many there are. Constant in the worker; tests may write it while no launch is in
+ * progress. */
 extern uint64_t gpd_print_limit_ns;
 
 /*
  * Called before a launch of a kernel that may print, after gpd_stream_begin() (stream.h). Makes the
  * stream's device current and waits until no other session has printing kernels in flight, at most
- * gpd_print_limit_ns for each session that waits before this one or owns the output. If the limit
- * is reached, output that cannot be attributed is dropped, and each of the two clients gets one
- * message for its standard error, at the next gpd_print_flush() of its session.
+ * gpd_print_limit_ns. If the limit is reached, output that cannot be attributed is dropped, and
+ * each of the two clients gets one message for its standard error, at the next gpd_print_flush() of
+ * its session.
  *
  * Returns CUDA_SUCCESS, also if output is not captured; CUDA_ERROR_OUT_OF_MEMORY;
  * CUDA_ERROR_NOT_PERMITTED if the session is ending or its context is lost; or the error of making

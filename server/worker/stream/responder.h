@@ -80,7 +80,9 @@ CUresult gpd_wait_reply_done(struct gpd_session *session);
  * it serves calls. Returns 0 or a negative errno; on failure session->waits is NULL. */
 int gpd_wait_start(struct gpd_session *session);
 /* Completes the remaining waits, with CUDA_ERROR_DEINITIALIZED if their work is not done, blocks
- * until the responder has ended, and frees session->waits. Called at the session's end. Does
+ * until the responder has ended, and frees session->waits. Called at the session's end, when the
+ * driver has no work of its streams left, markers included, because another session may get the
+ * marker pages. Does
  * nothing if session->waits is NULL. */
 void gpd_wait_stop(struct gpd_session *session);
 

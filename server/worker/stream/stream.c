@@ -381,8 +381,11 @@ gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 	gpd_schedule_mark(session->account.schedule);
 	gpd_handle_remove(&session->handles, &stream->handle);
 	stream->dropped = true;
-	/* A marker detects its end; without one the stream stays until the session's end. */
-	if (!gpd_stream_is_idle(stream) && gpd_device_enter(stream->device) == CUDA_SUCCESS)
+	/* A marker detects its end; without one the stream stays until the session's end. An idle
+	 * stream may have measurements left, which are written to pages of the session. */
+	if (gpd_device_enter(stream->device) == CUDA_SUCCESS &&
+	    (!gpd_stream_is_idle(stream) ||
+	     gpd_driver.cuStreamQuery(stream->driver) == CUDA_ERROR_NOT_READY))
 		(void)gpd_wait_add(session, stream, NULL, NULL);
 	gpd_stream_reap(session);
 }
@@ -392,10 +395,8 @@ gpd_stream_cancel_all(struct gpd_session *session)
 {
 	if (!gpd_driver.gpSoftStreamCancel)
 		return;
-	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
-		if (!gpd_stream_is_idle(s))
-			(void)gpd_driver.gpSoftStreamCancel(s->driver);
-	}
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next)
+		(void)gpd_driver.gpSoftStreamCancel(s->driver);
 }
 
 void

@@ -208,8 +208,9 @@ bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream 
  */
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
-/* Drops the work of all streams at the session's end, on the software device only; otherwise does
- * nothing. The streams cannot be used afterwards. */
+/* Drops the work of all streams at the session's end, with markers that follow it, on the software
+ * device only; otherwise does nothing. On return nothing of it runs. The streams cannot be used
+ * afterwards. */
 void gpd_stream_cancel_all(struct gpd_session *session);
 /* Frees all streams at the session's end. All work must be done and the responder ended
  * (gpd_wait_stop()). Changes the current device. */

@@ -359,6 +359,12 @@ event_destroy(CUevent event)
 }
 
 static CUresult
+context_set_limit(CUlimit limit, size_t value)
+{
+	return fake_driver_called("cuCtxSetLimit %d to %zu", (int)limit, value);
+}
+
+static CUresult
 device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	*value = attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
@@ -370,6 +376,7 @@ fake_driver_create(void)
 {
 	gpd_driver = (struct gpd_driver){
 		.cuDeviceGetAttribute = device_get_attribute,
+		.cuCtxSetLimit = context_set_limit,
 		.cuMemCreate = mem_create,
 		.cuMemRelease = mem_release,
 		.cuMemMap = mem_map,

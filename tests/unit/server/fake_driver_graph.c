@@ -64,6 +64,9 @@ add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, si
 static CUresult
 set_attribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue *value)
 {
+	if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		return fake_driver_called("cuGraphKernelNodeSetAttribute priority %d",
+					  value->priority);
 	return fake_driver_called("cuGraphKernelNodeSetAttribute %d", (int)id);
 }
 

@@ -97,6 +97,11 @@ launch(const CUlaunchConfig *config, CUfunction function, void **params, void **
 {
 	size_t size = extra ? *(size_t *)extra[3] : 0;
 
+	for (unsigned int i = 0; i < config->numAttrs; i++) {
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+			(void)fake_driver_called("launch priority %d",
+						 config->attrs[i].value.priority);
+	}
 	return fake_driver_called(
 		"cuLaunchKernelEx %s %ux%ux%u %ux%ux%u shared %u attributes %u params %zu",
 		*(const char *const *)function, config->gridDimX, config->gridDimY,

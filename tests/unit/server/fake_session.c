@@ -11,6 +11,7 @@
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
 #include "server/worker/session/sessions.h"
+#include "server/worker/session/worker_retirement.h"
 #include "server/worker/stream/event.h"
 #include "server/worker/stream/responder.h"
 #include "server/worker/stream/stream.h"
@@ -468,6 +469,11 @@ gpd_session_violation(struct gpd_session *session, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(fake->violation, sizeof(fake->violation), format, args);
 	va_end(args);
+}
+
+void
+gpd_retirement_check_idle(void)
+{
 }
 
 bool

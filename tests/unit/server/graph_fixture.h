@@ -118,10 +118,10 @@ add_copy(uint64_t dst, uint64_t src)
 	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
-/* Appends a launch of a kernel (GP_KERNEL()) with one thread and params_size bytes of zeros as
- * parameters, at most 32. */
+/* Appends a launch of a kernel (GP_KERNEL()) with one thread, params_size bytes of zeros as
+ * parameters, at most 32, and these attributes. */
 static inline void
-add_kernel(uint64_t kernel, size_t params_size)
+add_kernel_with(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
 {
 	static const uint64_t params[4];
 	const struct gp_args_gpLaunch args = { .kernel = kernel,
@@ -131,6 +131,7 @@ add_kernel(uint64_t kernel, size_t params_size)
 					       .block_x = 1,
 					       .block_y = 1,
 					       .block_z = 1,
+					       .attributes = attributes,
 					       .params = { params, params_size } };
 	struct gp_enc enc;
 	void *fields = gp_graph_write_node(&writer, GP_CALL_gpLaunch, NULL, 0,
@@ -140,6 +141,13 @@ add_kernel(uint64_t kernel, size_t params_size)
 	gp_enc_init(&enc, fields, gp_args_gpLaunch_size(&args));
 	gp_args_gpLaunch_encode(&enc, &args);
 	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
+}
+
+/* Appends a launch without attributes. */
+static inline void
+add_kernel(uint64_t kernel, size_t params_size)
+{
+	add_kernel_with(kernel, params_size, (struct gp_bytes){ 0 });
 }
 
 /* Removes all nodes from the plan. */

@@ -79,6 +79,32 @@ UNIT_TEST(no_place_is_an_error)
 	struct gpd_range window;
 
 	assert_true(gpd_window_acquire(GIB, 0, &avoid, 1, &window) == -ENOMEM);
+	/* For this client. */
+	assert_false(gpd_window_is_exhausted());
+}
+
+static CUresult
+refuse(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,
+       unsigned long long flags)
+{
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+UNIT_TEST(a_process_without_addresses_is_noticed_when_a_window_is_refused)
+{
+	struct gpd_range window;
+
+	gpd_driver.cuMemAddressReserve = refuse;
+	assert_false(gpd_window_is_exhausted());
+	assert_true(gpd_window_acquire(GIB, 0, NULL, 0, &window) == -ENOMEM);
+	assert_true(gpd_window_is_exhausted());
+	assert_true(gpd_window_is_exhausted());
+	/* Other sessions have returned some. */
+	gpd_driver.cuMemAddressReserve = reserve;
+	assert_false(gpd_window_is_exhausted());
+	gpd_driver.cuMemAddressReserve = refuse;
+	assert_false(gpd_window_is_exhausted());
+	gpd_driver.cuMemAddressReserve = reserve;
 }
 
 int

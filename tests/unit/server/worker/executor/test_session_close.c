@@ -4,9 +4,12 @@
 #include "server/worker/array/texture.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/executor/executor.h"
+#include "server/worker/host/coherence_fetch.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
+#include "server/worker/session/session.h"
 #include "server/worker/stream/responder.h"
 #include "server/worker/stream/stream.h"
 #include "server/worker/stream/stream_depth.h"
@@ -58,6 +61,30 @@ UNIT_TEST(what_others_use_is_closed_after_them)
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		assert_true(place_of(pairs[i].user) < place_of(pairs[i].used));
+}
+
+static unsigned int queries;
+
+static CUresult
+query_stream(CUstream stream)
+{
+	return ++queries < 3 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+/* All work that the client knows is done, but the driver has not written the last markers. */
+UNIT_TEST(an_idle_streams_markers_are_awaited_before_their_page_is_released)
+{
+	struct gpd_stream stream = { .work = 1, .done = 1, .waits = 2 };
+	struct gpd_stream_session streams = { .list = &stream };
+	struct gpd_session session = { .streams = &streams };
+	size_t await = place_of(gpd_host_watch_stop) - 1;
+
+	gpd_driver.cuStreamQuery = query_stream;
+	assert_true(gpd_stream_is_idle(&stream));
+	assert_int_equal(gpd_closing_parts[await].phase, GPD_CLOSING_AWAIT);
+	assert_true(await < place_of(gpd_wait_stop));
+	gpd_closing_parts[await].close(&session);
+	assert_int_equal(queries, 3);
 }
 
 UNIT_TEST_MAIN(NULL, NULL)

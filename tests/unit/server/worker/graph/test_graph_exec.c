@@ -26,6 +26,25 @@ TEST(a_graph_is_built_as_it_was_sent)
 	assert_string_equal(fake.session.progress.kernel, "zebra");
 }
 
+/* Device 0 has the priorities from 0, the least, to -5. */
+TEST(a_kernel_nodes_priority_is_that_of_the_session)
+{
+	static const char node[] = "cuGraphKernelNodeSetAttribute priority 0\n";
+	const CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PRIORITY,
+					      .value.priority = -5 };
+
+	load_image();
+	gpd_devices.all[0].priority_least = 0;
+	gpd_devices.all[0].priority_greatest = -5;
+	fake.session.account.entry->priority = 1;
+	add_kernel_with(GP_KERNEL(IMAGE, ZEBRA), 0,
+			(struct gp_bytes){ &attribute, sizeof(attribute) });
+	assert_int_equal(make(PLAN), CUDA_SUCCESS);
+	assert_int_equal(fake_driver_count_calls(node), 1);
+	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
+	assert_int_equal(fake_driver_count_calls(node), 2);
+}
+
 TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it)
 {
 	uint64_t before;

@@ -3,6 +3,7 @@
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "protocol/image_info.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/image_cache/image_cache.h"
 #include "server/worker/issue/issue.h"
@@ -473,6 +474,32 @@ TEST(only_attributes_without_handles_are_passed_on)
 	attribute.id = (CUlaunchAttributeID)4711;
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 1);
+}
+
+/* Device 0 has the priorities from 0, the least, to -5. */
+TEST(a_launchs_priority_is_that_of_the_session)
+{
+	static const struct {
+		uint32_t of_session;
+		int wanted;
+		const char *passed_on;
+	} cases[] = {
+		{ 0, -3, "launch priority -3\n" }, { 1, -5, "launch priority 0\n" },
+		{ 2, -3, "launch priority -4\n" }, { 2, -5, "launch priority -5\n" },
+		{ 2, 0, "launch priority -1\n" },
+	};
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PRIORITY };
+
+	load();
+	gpd_devices.all[0].priority_least = 0;
+	gpd_devices.all[0].priority_greatest = -5;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.session.account.entry->priority = cases[i].of_session;
+		attribute.value.priority = cases[i].wanted;
+		fake_driver_clear_calls();
+		assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
+		assert_int_equal(fake_driver_count_calls(cases[i].passed_on), 1);
+	}
 }
 
 TEST(an_access_window_lies_in_the_sessions_memory)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/stream/print.h"
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"
@@ -10,13 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct fake_session one, two;
+static struct fake_session one, two, three, four;
 
 static int
 setup(void **state)
 {
 	fake_session_create(&one);
 	fake_session_create(&two);
+	fake_session_create(&three);
+	fake_session_create(&four);
 	fake_driver_kernel_text = NULL;
 	gpd_print_limit_ns = 30000000000ull;
 	return 0;
@@ -28,8 +32,12 @@ teardown(void **state)
 	fake_driver_events_pending = false;
 	gpd_print_destroy(&one.session);
 	gpd_print_destroy(&two.session);
+	gpd_print_destroy(&three.session);
+	gpd_print_destroy(&four.session);
 	fake_session_destroy(&one);
 	fake_session_destroy(&two);
+	fake_session_destroy(&three);
+	fake_session_destroy(&four);
 	return 0;
 }
 
@@ -270,6 +278,160 @@ TEST(a_session_that_ends_leaves_its_output_to_nobody)
 	gpd_print_flush(&two.session);
 
 	assert_string_equal(two.printed, "");
+}
+
+#define STEP_NS UINT64_C(1000000000)
+
+/* Events by the number of their creation, from 1; bit n: the kernels before event n run. */
+static _Atomic uint32_t events_made, events_running;
+
+/* A session's launch in a thread of its own. */
+struct launcher {
+	struct fake_session *fake;
+	pthread_t thread;
+	_Atomic uint32_t polls; /* queries of events so far */
+	_Atomic bool launched;
+	uint64_t waited_ns; /* valid when `launched` */
+};
+
+static __thread struct launcher *launcher;
+
+static CUresult
+numbered_event_create(CUevent *event, unsigned int flags)
+{
+	uint32_t number = atomic_fetch_add(&events_made, 1) + 1;
+
+	atomic_fetch_or(&events_running, UINT32_C(1) << number);
+	*event = (CUevent)(uintptr_t)number;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+numbered_event_query(CUevent event)
+{
+	if (launcher)
+		atomic_fetch_add(&launcher->polls, 1);
+	return atomic_load(&events_running) >> (uintptr_t)event & 1 ? CUDA_ERROR_NOT_READY
+								    : CUDA_SUCCESS;
+}
+
+static void
+number_events(void)
+{
+	events_made = events_running = 0;
+	gpd_driver.cuEventCreate = numbered_event_create;
+	gpd_driver.cuEventQuery = numbered_event_query;
+}
+
+static void *
+launcher_run(void *arg)
+{
+	uint64_t since = gp_now_ns();
+
+	launcher = arg;
+	launch(launcher->fake);
+	launcher->waited_ns = gp_now_ns() - since;
+	atomic_store(&launcher->launched, true);
+	return NULL;
+}
+
+/* Waits until the launch has polled twice more, or is done. */
+static void
+launcher_await_poll(struct launcher *waiting)
+{
+	uint32_t before = atomic_load(&waiting->polls);
+
+	while (!atomic_load(&waiting->launched) && atomic_load(&waiting->polls) - before < 2)
+		usleep(100);
+}
+
+/* Returns when the launch waits. */
+static void
+launcher_start(struct launcher *started, struct fake_session *fake)
+{
+	*started = (struct launcher){ .fake = fake };
+	assert_int_equal(pthread_create(&started->thread, NULL, launcher_run, started), 0);
+	launcher_await_poll(started);
+	assert_false(atomic_load(&started->launched));
+}
+
+static void
+launcher_join(struct launcher *joined)
+{
+	pthread_join(joined->thread, NULL);
+	assert_true(joined->launched);
+}
+
+/* Advances the clock, by no more than the launches notice, until they are done. */
+static void
+launchers_pass_time(struct launcher *launchers, size_t count)
+{
+	bool all = false;
+
+	while (!all) {
+		gp_clock_advance(STEP_NS);
+		all = true;
+		for (size_t i = 0; i < count; i++) {
+			launcher_await_poll(&launchers[i]);
+			all = all && atomic_load(&launchers[i].launched);
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		launcher_join(&launchers[i]);
+}
+
+/* The kernels of `one` do not end, and `two` has waited for them for its whole time. */
+static void
+make_one_linger(void)
+{
+	struct launcher second;
+
+	launch(&one);
+	launcher_start(&second, &two);
+	launchers_pass_time(&second, 1);
+}
+
+static void
+end_all_kernels(struct fake_session *owner)
+{
+	atomic_store(&events_running, 0);
+	gpd_print_flush(&owner->session);
+}
+
+TEST(a_launch_waits_for_one_limit_however_many_sessions_precede_it)
+{
+	struct launcher waiting[2];
+
+	number_events();
+	make_one_linger();
+	launcher_start(&waiting[0], &three);
+	launcher_start(&waiting[1], &four);
+	launchers_pass_time(waiting, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(waiting[i].waited_ns >= gpd_print_limit_ns);
+		assert_true(waiting[i].waited_ns < gpd_print_limit_ns + 10 * STEP_NS);
+	}
+	end_all_kernels(&four);
+	end_all_kernels(&three);
+}
+
+TEST(sessions_of_a_tenant_whose_kernels_linger_follow_those_of_other_tenants)
+{
+	struct launcher same, other;
+
+	number_events();
+	one.session.account.entry->tenant = four.session.account.entry->tenant = 1;
+	make_one_linger();
+	launcher_start(&same, &four);
+	launcher_start(&other, &three);
+	/* The kernels of `two` end. */
+	atomic_fetch_and(&events_running, ~(UINT32_C(1) << 2));
+	launcher_join(&other);
+	assert_false(atomic_load(&same.launched));
+	/* Those of `three`. */
+	atomic_fetch_and(&events_running, ~(UINT32_C(1) << 3));
+	launcher_join(&same);
+	end_all_kernels(&four);
 }
 
 int

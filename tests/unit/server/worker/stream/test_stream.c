@@ -69,6 +69,12 @@ wait_event(CUstream stream, CUevent event, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+query_stream(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
 /* How deep queues are is counted elsewhere. */
 static CUresult
 no_memory(void **memory, size_t size, unsigned int flags)
@@ -96,6 +102,7 @@ setup(void **state)
 
 	gpd_driver.cuStreamCreateWithPriority = create_stream;
 	gpd_driver.cuStreamDestroy_v2 = destroy_stream;
+	gpd_driver.cuStreamQuery = query_stream;
 	gpd_driver.cuEventCreate = create_event;
 	gpd_driver.cuEventDestroy_v2 = destroy_event;
 	gpd_driver.cuEventRecord = record;

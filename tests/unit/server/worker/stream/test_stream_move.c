@@ -283,6 +283,50 @@ TEST(dropped_stream_finishes_where_it_is)
 	assert_int_equal(gpd_driver.cuEventDestroy_v2(appended), CUDA_SUCCESS);
 }
 
+/* Of LEGACY, A, B and FREE. */
+static bool
+three_streams_are_left(struct move_fixture *f)
+{
+	gpd_stream_reap(&f->session);
+	return f->session.streams->count == 3;
+}
+
+/* Measurements may follow the work, in a page that another session gets. */
+TEST(a_destroyed_idle_stream_stays_until_its_driver_has_nothing_left)
+{
+	struct move_fixture *f = *state;
+	struct gpd_stream *stream = gpd_stream_get(&f->session, FREE);
+
+	assert_int_equal(move_driver.cuStreamWaitValue32_v2(stream->driver, move_gate(0), 1,
+							    CU_STREAM_WAIT_VALUE_EQ),
+			 CUDA_SUCCESS);
+	assert_true(gpd_stream_is_idle(stream));
+	gpd_stream_drop(&f->session, stream);
+	assert_false(three_streams_are_left(f));
+	move_open_gate(0);
+	assert_true(move_within_seconds(three_streams_are_left, f));
+}
+
+/* The next session may get the page of its markers. */
+TEST(cancelling_a_session_drops_markers_of_idle_streams)
+{
+	struct move_fixture *f = *state;
+	struct gpd_stream *stream = gpd_stream_get(&f->session, FREE);
+
+	if (!gpd_driver.gpSoftStreamCancel)
+		skip();
+	/* Not counted as work of the client's. */
+	assert_int_equal(move_driver.cuStreamWaitValue32_v2(stream->driver, move_gate(0), 1,
+							    CU_STREAM_WAIT_VALUE_EQ),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add(&f->session, stream, move_tell, f), CUDA_SUCCESS);
+	assert_true(gpd_stream_is_idle(stream));
+	assert_int_equal(gpd_driver.cuStreamQuery(stream->driver), CUDA_ERROR_NOT_READY);
+	gpd_stream_cancel_all(&f->session);
+	assert_int_equal(gpd_driver.cuStreamQuery(stream->driver), CUDA_SUCCESS);
+	assert_int_equal(f->told, 0);
+}
+
 /* The teardown must not hang, and nothing may run after it. */
 TEST(session_may_end_while_a_stream_is_left)
 {
