@@ -39,18 +39,15 @@ driver_text(const Gpupool__AdminReport *report, char *text, size_t size)
 		 report->software ? ", software device" : "");
 }
 
-static uint32_t
-serving_worker(const Gpupool__AdminReport *report)
+/* One of the reserve is enough. */
+static bool
+has_serving_worker(const Gpupool__AdminReport *report)
 {
 	for (size_t i = 0; i < report->n_workers; i++) {
-		const char *class = report->workers[i]->class_;
-
-		/* "" is that of an older daemon. */
-		if (report->workers[i]->state == GPUPOOL__ADMIN_WORKER__STATE__SERVING &&
-		    (class[0] == '\0' || strcmp(class, "shared") == 0))
-			return report->workers[i]->pid;
+		if (report->workers[i]->state == GPUPOOL__ADMIN_WORKER__STATE__SERVING)
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 static uint64_t
@@ -112,9 +109,9 @@ add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 		ever += report->tenants[i]->sessions_total;
 	driver_text(report, driver, sizeof(driver));
 	ctl_table_text(table, report->version);
-	ctl_table_text(table, report->draining         ? "draining"
-			      : serving_worker(report) ? "serving"
-						       : "waiting for a worker");
+	ctl_table_text(table, report->draining             ? "draining"
+			      : has_serving_worker(report) ? "serving"
+							   : "waiting for a worker");
 	ctl_table_number(table, report->pid);
 	ctl_table_number(table, report->started_s);
 	ctl_table_text(table, driver);

@@ -31,7 +31,7 @@ enum mode {
 	RESULT,
 	KERNEL_AND_VALUE,
 	KERNEL_AND_FLAG,
-	STAMPS,
+	CLOCKS,
 	MODES,
 };
 
@@ -77,7 +77,7 @@ copy(const uint32_t *from, volatile uint32_t *to, volatile uint32_t *flag, uint3
 }
 
 static __global__ void
-stamp(volatile uint64_t *to)
+read_clock(volatile uint64_t *to)
 {
 	uint64_t now;
 
@@ -109,8 +109,8 @@ step(struct process *p, int mode)
 	uint32_t *host = const_cast<uint32_t *>(p->host);
 
 	p->expected++;
-	if (mode == STAMPS)
-		stamp<<<1, 1, 0, p->stream>>>(reinterpret_cast<uint64_t *>(host + 32));
+	if (mode == CLOCKS)
+		read_clock<<<1, 1, 0, p->stream>>>(reinterpret_cast<uint64_t *>(host + 32));
 	for (int i = 0; i < p->kernels; i++)
 		work<<<16, 128, 0, p->stream>>>(p->data, 400);
 	count_up<<<1, 1, 0, p->stream>>>(p->result);
@@ -120,9 +120,9 @@ step(struct process *p, int mode)
 					     p->expected);
 	else
 		CHECK(cudaMemcpyAsync(host, p->result, 4, cudaMemcpyDeviceToHost, p->stream));
-	if (mode == STAMPS)
-		stamp<<<1, 1, 0, p->stream>>>(reinterpret_cast<uint64_t *>(host + 34));
-	if (mode == VALUE || mode == KERNEL_AND_VALUE || mode == STAMPS)
+	if (mode == CLOCKS)
+		read_clock<<<1, 1, 0, p->stream>>>(reinterpret_cast<uint64_t *>(host + 34));
+	if (mode == VALUE || mode == KERNEL_AND_VALUE || mode == CLOCKS)
 		CHECK(cuStreamWriteValue32(p->stream, reinterpret_cast<CUdeviceptr>(host + 16),
 					   p->expected, 0));
 	if (mode == EVENT)

@@ -50,10 +50,8 @@ gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloa
 
 		if (key && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
 			    tenant->isolation == GPD_CONFIG_ISOLATION_SESSION))
-			gpd_reload_report_add(reloaded, GPD_LOG_INFO,
-					      "tenant %s: runs as isolation = shared, because of "
-					      "the key %s",
-					      tenant->name, key);
+			gpd_info("tenant %s: runs as isolation = shared, because of the key %s",
+				 tenant->name, key);
 	}
 	for (int d = 0; d < tenants->device_count; d++) {
 		const struct gpd_tenants_device *device = &tenants->devices[d];

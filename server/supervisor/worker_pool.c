@@ -27,10 +27,10 @@
 /* An iteration with this delay means that this process or the machine did not run. */
 #define LATE_MS 2000
 #define LIMIT_EVERY_MS 1000
-/* Hardware queues of a worker's contexts (gpd_worker_process_start()): as many as possible for a
- * worker that is the only one, or that runs the sessions of several tenants; else the driver's
- * default. The time to create a context increases with the number of queues of all contexts on the
- * device: by 0.25 s for each context with 32 queues, by 0.02 s for one with 8 (H200, driver 580).
+/* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
+ * that is the only one, or that runs the sessions of several tenants; else the driver's default.
+ * The time to create a context increases with the number of queues of all contexts on the device:
+ * by 0.25 s for each context with 32 queues, by 0.02 s for one with 8 (H200, driver 580).
  */
 #define CONNECTIONS_MAX 32
 #define CONNECTIONS_DEFAULT 8
@@ -43,7 +43,7 @@ get_connections(const struct gpd_worker_pool *c, uint32_t group)
 		       : CONNECTIONS_DEFAULT;
 }
 
-/* What a worker must have. */
+/* Requirements of a worker. */
 struct worker_need {
 	uint32_t devices; /* bit n: it uses device n */
 	bool exact;       /* it uses no other devices */
@@ -958,8 +958,8 @@ gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 
 		found = found || (chosen && process->state >= GPD_WORKER_SERVING &&
 				  process->state <= GPD_WORKER_DEDICATED);
-		/* What requires a new worker (such as another driver) is missing in those of the
-		 * reserve, too. */
+		/* Those of the reserve lack the reason for the replacement (such as another
+		 * driver), too. */
 		if ((worker_is_shared(process) && chosen) || process->state == GPD_WORKER_SPARE)
 			worker_retire(c, process);
 	}

@@ -116,9 +116,9 @@ GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
 /* Returns the key because of which the sessions of the tenant at this index of the configuration
- * run as "shared", whatever its class and its clients' requests: it holds within one CUDA context
- * only. A static text; NULL: there is none, or the tenant's section sets `isolation` to a stricter
- * class, which takes precedence. */
+ * run as "shared", regardless of its class and its clients' requests: it holds within one CUDA
+ * context only. A static text; NULL: there is none, or the tenant's section sets `isolation` to a
+ * stricter class, which takes precedence. */
 const char *gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index);
 /* Returns whether there is a tenant besides "default", a guest included, whose sessions do not run
  * in the worker of class "shared". */

@@ -24,7 +24,7 @@ UNIT_TEST(without_a_file_there_is_one_tenant_without_limits)
 	assert_int_equal(config->tenants[0].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[0].sessions_max, UINT32_MAX);
 	assert_int_equal(config->tenants[0].priority, 0);
-	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_SHARED);
+	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_TENANT);
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
 		const struct gpd_config_quota *quota = &config->tenants[0].devices[i];
 
