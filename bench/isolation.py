@@ -3,7 +3,7 @@
 """isolation.py FOLDER [--rows clients,first] [--results FILE]: the cost and the protection of each class of isolation, on a GPU.
 
 FOLDER is a build folder, or a flat one with gpupoold, libcuda.so.1, gpupoolctl and the programs of tests/apps. Each row
-prints what the measured value, and whether it is as wanted; FILE gets all as a list. Exit status 1 if one is not as wanted.
+prints the measured value, and whether it is as wanted; FILE gets all as a list. Exit status 1 if one is not as wanted.
 """
 import argparse
 import json

@@ -250,6 +250,9 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 			(unsigned long long)(process->facts->devices[i]->total_memory >> 20));
 	}
 	gpd_tenants_set_devices(&c->quota->tenants, process->facts);
+	/* The first worker is started before their number is known. */
+	if (c->quota->tenants.device_count < GPD_LEDGER_DEVICES)
+		process->devices &= (UINT32_C(1) << c->quota->tenants.device_count) - 1;
 	c->served = true;
 	if (process->spare) {
 		if (!gpd_worker_process_set_state(process, GPD_WORKER_SPARE))
