@@ -99,11 +99,13 @@ query_send(uint64_t session, const struct gpd_ledger_query *query)
 
 static const char no_memory[] = "the daemon has no memory for another session";
 
+static const char no_descriptor[] = "the daemon has no descriptor left for another session";
+
 static void
-report_not_opened(uint64_t id)
+report_not_opened(uint64_t id, const char *reason)
 {
 	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CLOSED, CUDA_ERROR_SYSTEM_NOT_READY, id,
-					     no_memory, strlen(no_memory));
+					     reason, strlen(reason));
 }
 
 static void
@@ -118,18 +120,15 @@ open_session(const struct gpd_channel_message *message)
 		return;
 	/* Without its part the session has no log budget. */
 	if (!gpd_ledger_attach_session(gpd_sessions.ledger, open->entry, message->fd)) {
-		report_not_opened(message->header.session);
+		report_not_opened(message->header.session,
+				  message->fd < 0 ? no_descriptor : no_memory);
 		return;
 	}
 	if (gpd_window_acquire(open->window_size, session_get_memory_max(open->entry), open->avoid,
 			       open->avoid_count, &window) == 0 &&
 	    !(session = gpd_session_open(message->header.session, open, &window))) {
 		gpd_window_release(&window);
-		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->entry].log_budget,
-				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
-				   (unsigned long long)message->header.session,
-				   (int)sizeof(open->peer), open->peer, no_memory);
-		report_not_opened(message->header.session);
+		report_not_opened(message->header.session, no_memory);
 		return;
 	}
 	if (session)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/session.h"
 
+#include "server/common/base/device_list.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/channel.h"
 #include "server/common/ledger/ledger.h"
@@ -41,9 +42,13 @@ fail(const char *what)
 static void *
 work(void *arg)
 {
+	static const struct gpd_device_list all = { .used = UINT32_MAX };
 	struct gpd_worker_options options = {
 		.fd = *(int *)arg,
 		.ledger_fd = ledger_fd,
+		.connections = 8,
+		.devices = &all,
+		.syscall_filter = GPD_SYSCALL_FILTER_OFF,
 		.driver = getenv("GP_DRIVER"),
 	};
 

@@ -369,11 +369,18 @@ class Daemon:
         return lines
 
     def is_idle(self):
-        # Fewer is as well: at its start a worker lists what it kept, which holds a folder open.
-        now = self.usage()
-        return len(now) == len(self.idle) and all(
-            0 < fds <= fds_before + DRIVER_DESCRIPTORS and threads <= threads_before + DRIVER_THREADS
-            for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
+        """A tenant's worker stays for a minute after its last session, and where there are tenants one more is in reserve.
+        Fewer descriptors are as well: at its start a worker lists what it kept, which holds a folder open."""
+        tenants = set(re.findall(r": open from .*, tenant (\S+), ", self.log()))
+        (fds, threads), *workers = self.usage()
+        (fds_before, threads_before), *workers_before = self.idle
+        more = len(workers) - len(workers_before)
+        apart = tenants - {"default"} or re.search(r": configuration: .*: \d+ tenants$", self.log(), re.M)
+        most_more = len(tenants | {"default"}) + 1 if apart else 0
+        most = [max(numbers, default=0) for numbers in zip((7, 5), *workers_before)]
+        return (0 <= more <= most_more and fds <= fds_before + more and threads <= threads_before + DRIVER_THREADS
+                and all(0 < fds <= most[0] + DRIVER_DESCRIPTORS and threads <= most[1] + DRIVER_THREADS
+                        for fds, threads in workers))
 
     def settle(self, seconds=PATIENCE):
         """Waits until the daemon uses no more descriptors and threads than before its first client."""

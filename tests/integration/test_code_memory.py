@@ -16,7 +16,7 @@ from wire import BULK, Session, field, flat_image, flat_text, launch_values, loa
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_IMAGE, INVALID_PTX = 2, 200, 218
 IN_A_PROCESS = field(13, field(4, 2))
-TENANTS = "[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n"
+TENANTS = "[daemon]\nisolation = shared\ncode-memory = 300M\n[tenant a]\n[tenant b]\n"
 
 
 def tenant_field(tenant):

@@ -237,17 +237,18 @@ def descriptors_at_rest(pid):
     return found
 
 
-@case("a session whose lane the worker cannot accept gets the reason")
+@case("a session that the worker has no descriptor for gets the reason")
 def _():
     with Daemon() as full:
         worker, = full.workers()
         taken = descriptors_at_rest(worker)
         before = resource.prlimit(worker, resource.RLIMIT_NOFILE)
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), before[1]))
-        reason = "the daemon has no descriptor left for its connection"
+        reason = "the daemon has no descriptor left for another session"
         result = full.run("vectoradd", env={"GPUPOOL_LOG": "error"})
-        require(result.status == 1 and "(46)" in result.out and f"error 46: {reason}" in result.err, f"expected the reason: {result}")
-        require(len(re.findall(rf"gpupoold.*warning: session \d+ \(.*\): closed: {reason}$", full.log(), re.M)) == 1, "no line in the log")
+        require(result.status == 1 and "(802)" in result.out and reason in result.err, f"expected the reason: {result}")
+        require(len(re.findall(rf"gpupoold.*warning: session \d+ \(.*\): not opened: {reason}$", full.log(), re.M)) == 1,
+                "no line in the log")
         resource.prlimit(worker, resource.RLIMIT_NOFILE, before)
         full.check_works()
         require(full.workers() == [worker], "the worker was replaced")

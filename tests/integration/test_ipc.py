@@ -13,7 +13,7 @@ INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_READY, NOT_SUPPORTED = 1, 20
 INTERPROCESS = 6  # and CU_EVENT_DISABLE_TIMING
 SHARE, EVENT, OPENED = 7, 8, 9
 TEXT = b"known to A and B" * 16
-CONFIG = "[tenant other]\n[tenant small]\nmemory = 32M\n[tenant large]\nmemory = 512M\n"
+CONFIG = "[daemon]\nisolation = shared\n[tenant other]\n[tenant small]\nmemory = 32M\n[tenant large]\nmemory = 512M\n"
 # struct gp_ipc_handle
 KIND, DEVICE, DAEMON, WORKER, NUMBER, SECRET, MAPPING, OFFSET = 4, 5, 8, 16, 20, 24, 40, 48
 

@@ -318,7 +318,7 @@ def _():
             client.finish().expect()
             os.kill(daemon.workers()[0], signal.SIGKILL)
             wait_until("a lost worker is counted", lambda: scrape(port).value("gpupool_workers_lost_total") == 1, 60)
-            daemon.wait_for_log(r"worker \d+: device 0", count=2)
+            wait_until("another worker is ready", lambda: scrape(port).value("gpupool_workers_ready") == 1, 60)
             daemon.check_works()
             daemon.take_idle()
     with Daemon("--metrics", "0") as daemon:

@@ -492,13 +492,16 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process 
 {
 	struct gpd_connection *connection =
 		gpd_admission_find_session(admission, worker, message->header.session);
-	char text[256];
+	char text[256], line[300];
 
 	session_release(admission, worker, message->header.session);
 	gpd_admission_retry_queued(admission);
 	if (!connection)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
+	(void)snprintf(line, sizeof(line), "not opened: %s", text);
+	if (connection->state == GPD_CONNECTION_OPENING)
+		gpd_admission_log_session(connection, GPD_LOG_WARNING, line);
 	connection->worker = NULL;
 	if (message->header.result)
 		gpd_control_reply_session_error(connection, message->header.result, text);

@@ -23,6 +23,9 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->entry->devices[device].allowed);
 }
 
+/* Bit of the time of gpd_account_wait(): a free or a recall was pending at its last call. */
+#define WAITED UINT64_C(1)
+
 /* The ledger notes that this session is waiting: its executor cannot return cached memory now, so
  * other sessions must not wait for that. */
 static void
@@ -42,18 +45,27 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 	uint64_t now = gp_now_ns();
 
 	if (!*until) {
-		*until = now + GPD_FREE_LATE_NS;
+		*until = (now + GPD_FREE_LATE_NS) & ~WAITED;
 		if (account->recall &&
-		    gpd_ledger_recall(account->ledger, account->entry, of_tenant))
+		    gpd_ledger_recall(account->ledger, account->entry, of_tenant)) {
 			account->recall();
+			*until |= WAITED;
+		}
 	}
-	if ((now > *until ||
-	     !gpd_ledger_has_pending_frees(account->ledger, account->entry, of_tenant,
-					   now + GPD_FREE_LATE_NS - *until)) &&
-	    (now > *until - GPD_FREE_LATE_NS + GPD_RECALL_NS ||
-	     !gpd_ledger_has_pending_recall(account->ledger, account->entry, of_tenant)))
+	/* A session begins its frees before it ends the recall, so the recall is checked first. */
+	if ((now <= *until - GPD_FREE_LATE_NS + GPD_RECALL_NS &&
+	     gpd_ledger_has_pending_recall(account->ledger, account->entry, of_tenant)) ||
+	    (now <= *until &&
+	     gpd_ledger_has_pending_frees(account->ledger, account->entry, of_tenant,
+					  now + GPD_FREE_LATE_NS - *until))) {
+		*until |= WAITED;
+		nap_excused(account);
+		return true;
+	}
+	if (!(*until & WAITED))
 		return false;
-	nap_excused(account);
+	/* They have ended since the caller's last attempt. */
+	*until &= ~WAITED;
 	return true;
 }
 

@@ -83,8 +83,9 @@ void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
  * ledger.h), or cached memory, whose release the first call requests (waited for at most
  * GPD_RECALL_NS). of_tenant: count only sessions of the same tenant, because its quota is
  * exhausted. *until: 0 at the first call, then changed only by this function. Returns true after
- * the wait. Returns false, without waiting, if there is no such memory or the time limit has
- * passed. In both cases another attempt to allocate is worthwhile.
+ * the wait, and once more when there is no such memory any longer. Returns false, without waiting,
+ * if there is no such memory or the time limit has passed. In both cases another attempt to
+ * allocate is worthwhile.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
 /* Blocks until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS (ledger.h) or

@@ -13,11 +13,13 @@
 #define BATCH 256
 /* If batches are more frequent than this, some are not measured: timestamps cost time on both
  * sides, and kernels of several streams that share a hardware queue of the GPU cannot overtake
- * them. Where the measurements only make up an account, they are fewer: beside the contexts of
- * other processes one costs the GPU 0.14 ms, because the GPU switches to another context after each
- * kernel that ends before the next one arrives (bench/driver/timeslices.cu). */
+ * them. Where the measurements only make up an account, they become fewer with its age, so that
+ * its relative error stays the same: beside the contexts of other processes a measurement costs the
+ * GPU 0.14 ms, because the GPU switches to another context after each kernel that ends before the
+ * next one arrives (bench/driver/timeslices.cu). */
 #define MEASURE_NS 1000000
 #define MEASURE_ACCOUNT_NS 20000000
+#define MEASURE_AGE_PART 1000
 #define SKIP_MAX 1000
 /* The first batches of a session are all measured. */
 #define SEEN_MIN 4
@@ -35,6 +37,17 @@ next_random(struct gpd_schedule_run *run)
 	return run->random;
 }
 
+/* Returns the mean time between two measurements. */
+static uint64_t
+get_interval_ns(const struct gpd_schedule_run *run)
+{
+	uint64_t interval = (run->begun_ns - run->first_ns) / MEASURE_AGE_PART;
+
+	if (run->holds || interval < MEASURE_NS)
+		return MEASURE_NS;
+	return interval < MEASURE_ACCOUNT_NS ? interval : MEASURE_ACCOUNT_NS;
+}
+
 /*
  * Whether this batch is measured: of frequent ones a few at random, so that the kind of work does
  * not matter; each represents the unmeasured ones before it.
@@ -48,6 +61,8 @@ batch_is_sampled(struct gpd_schedule_run *run)
 		period = PERIOD_MAX_NS;
 	run->period_ns = run->begun_ns ? (7 * run->period_ns + period) / 8 : PERIOD_MAX_NS;
 	run->begun_ns = now;
+	if (!run->first_ns)
+		run->first_ns = now;
 	run->represents++;
 	if (run->seen < SEEN_MIN) {
 		run->seen++;
@@ -57,7 +72,7 @@ batch_is_sampled(struct gpd_schedule_run *run)
 		run->skip--;
 		return false;
 	}
-	mean = (run->holds ? MEASURE_NS : MEASURE_ACCOUNT_NS) / (run->period_ns + 1);
+	mean = get_interval_ns(run) / (run->period_ns + 1);
 	if (mean > SKIP_MAX)
 		mean = SKIP_MAX;
 	run->skip = next_random(run) % (2 * (uint32_t)mean + 1);

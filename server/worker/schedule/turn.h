@@ -63,8 +63,9 @@ struct gpd_schedule_run {
 	 * represents: number of batches since the last timed one. seen: number of first batches
 	 * that were all timed. */
 	uint32_t skip, represents, seen;
-	/* Start of the last batch (0: none), and the average interval between batches. */
-	uint64_t begun_ns, period_ns;
+	/* Start of the first and of the last batch (0: none), and the average interval between
+	 * batches. */
+	uint64_t first_ns, begun_ns, period_ns;
 	/* State of the random number generator for `skip`; never 0. */
 	uint32_t random;
 	bool holds; /* `pass` was granted with a turn */

@@ -105,8 +105,8 @@ handle_check_origin(const struct gpd_account *account, const struct gp_ipc_handl
 				     CUDA_ERROR_INVALID_HANDLE);
 	if (handle->worker != worker)
 		return handle_refuse(why_p,
-				     "it is of another worker process: only sessions with "
-				     "isolation = shared of the same worker can open it",
+				     "it is of another worker process: only sessions of the same "
+				     "worker can open it",
 				     CUDA_ERROR_NOT_SUPPORTED);
 	return CUDA_SUCCESS;
 }

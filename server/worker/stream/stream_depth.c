@@ -16,7 +16,7 @@
 #define DEPTH_MIN 64
 /* Part of the depth after which the stream is marked. A marker makes the GPU wait for the kernels
  * before it. */
-#define STRIDE_PART 4
+#define STRIDE_PART 8
 /* How long the executor waits for room. */
 #define SLOW_NS UINT64_C(20000000)
 #define NAP_NS 20000

@@ -67,6 +67,7 @@ fake_session_create(struct fake_session *fake)
 	gpd_devices.count = 2;
 	gpd_devices.granularity = FAKE_GRANULE;
 	gpd_devices.all[0].peers = gpd_devices.all[1].peers = 0;
+	gpd_devices.all[1].device = 1;
 	gpd_devices.all[0].primary = (CUcontext)0x100;
 	gpd_devices.all[1].primary = (CUcontext)0x101;
 	gpd_devices.all[0].memory = gpd_devices.all[1].memory = (uint64_t)1 << 40;
