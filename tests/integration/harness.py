@@ -375,7 +375,7 @@ class Daemon:
         (fds, threads), *workers = self.usage()
         (fds_before, threads_before), *workers_before = self.idle
         more = len(workers) - len(workers_before)
-        apart = tenants - {"default"} or re.search(r": configuration: .*: \d+ tenants$", self.log(), re.M)
+        apart = tenants - {"default"} or re.search(r": configuration: .*: \d+ tenants$| is active$", self.log(), re.M)
         most_more = len(tenants | {"default"}) + 1 if apart else 0
         most = [max(numbers, default=0) for numbers in zip((7, 5), *workers_before)]
         return (0 <= more <= most_more and fds <= fds_before + more and threads <= threads_before + DRIVER_THREADS

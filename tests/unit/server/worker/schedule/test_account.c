@@ -109,7 +109,7 @@ count_recall(void)
 	recalls++;
 }
 
-/* What was pending may have ended after the last attempt, so there is another one. */
+/* A pending free may have ended after the last attempt, so there is another one. */
 static void
 is_over_after_one_more(bool of_tenant, uint64_t *until)
 {
