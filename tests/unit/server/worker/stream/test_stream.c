@@ -98,8 +98,11 @@ struct fixture {
 static int
 setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	/* The entry's parts are aligned to pages. */
+	struct fixture *f = aligned_alloc(_Alignof(struct fixture), sizeof(*f));
 
+	if (f)
+		memset(f, 0, sizeof(*f));
 	gpd_driver.cuStreamCreateWithPriority = create_stream;
 	gpd_driver.cuStreamDestroy_v2 = destroy_stream;
 	gpd_driver.cuStreamQuery = query_stream;
