@@ -368,6 +368,20 @@ class Daemon:
                         pass
         return lines
 
+    def describe_threads(self):
+        """One line for each process: state and kernel function of its threads."""
+        lines = []
+        for pid in [self.pid, *children_of(self.pid)]:
+            threads = []
+            for task in sorted(os.listdir(f"/proc/{pid}/task") if os.path.exists(f"/proc/{pid}/task") else [], key=int):
+                try:
+                    state = read_file(f"/proc/{pid}/task/{task}/stat").rsplit(")", 1)[1].split()[0]
+                    threads.append(f"{state} {read_file(f'/proc/{pid}/task/{task}/wchan')}")
+                except OSError:
+                    pass
+            lines.append(f"process {pid}: {', '.join(threads)}")
+        return "\n".join(lines)
+
     def is_idle(self):
         """A tenant's worker stays for a minute after its last session, and where there are tenants one more is in reserve.
         Fewer descriptors are as well: at its start a worker lists what it kept, which holds a folder open."""
@@ -468,7 +482,7 @@ class Daemon:
             raise Failed(f"the daemon's log:\n{self.log()}{late}") from None
         else:
             if kind is not None and issubclass(kind, Exception) and not issubclass(kind, Skip):
-                raise Failed(f"the daemon's log:\n{self.log()}"
+                raise Failed(f"the daemon's log:\n{self.log()}{self.describe_threads()}\n"
                              f"{error if kind is Failed else traceback.format_exc()}") from None
         finally:
             self.discard()
