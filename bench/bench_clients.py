@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The group clients of bench.py: the launches of many programs at once, and the cost of idle
 sessions. All programs are ready before the clock starts: the time to start them is another row."""
+import contextlib
 import os
 import subprocess
 import time
@@ -101,10 +102,10 @@ def get_process_tree(pid):
 
 
 def private_mib(pids):
-    """Memory that is theirs alone."""
+    """Memory that is theirs alone. One that has ended meanwhile, such as a device monitor, has none."""
     kib = 0
     for pid in pids:
-        with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as file:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as file:
             kib += sum(int(line.split()[1]) for line in file if line.startswith('Private_'))
     return kib / 1024
 
@@ -112,7 +113,7 @@ def private_mib(pids):
 def processor_ms(pids):
     ticks = 0
     for pid in pids:
-        with open(f'/proc/{pid}/stat', encoding='ascii') as file:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f'/proc/{pid}/stat', encoding='ascii') as file:
             ticks += sum(map(int, file.read().rsplit(')', 1)[1].split()[11:13]))
     return ticks * 1000 / os.sysconf('SC_CLK_TCK')
 

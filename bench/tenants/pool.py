@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons with a configuration, and programs through them, for the rows of tenants.py."""
+import contextlib
 import json
 import os
 import re
@@ -136,7 +137,8 @@ class Pool:
             pids = [self.process.pid, *file.read().split()]
         ticks = 0
         for pid in pids:
-            with open(f'/proc/{pid}/stat') as file:
+            # A device monitor may have ended meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f'/proc/{pid}/stat') as file:
                 ticks += sum(int(word) for word in file.read().rsplit(')', 1)[1].split()[11:13])
         return ticks / os.sysconf('SC_CLK_TCK')
 
