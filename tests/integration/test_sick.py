@@ -167,8 +167,10 @@ def _():
 @case("with all devices sick clients are refused with the reason, also after a reload, until one is enabled")
 def _():
     with Sick(config=TENANTS) as daemon:
-        daemon.inject("0 xid 79\n1 ecc\n")
+        daemon.inject("0 xid 79\n")
         daemon.wait_for_log("error: device 0 is sick")
+        daemon.wait_for_monitor([1])
+        daemon.inject("1 ecc\n")
         daemon.wait_for_log("error: device 1 is sick")
         daemon.expect_refused(f"all devices are sick; device 0: Xid 79: {BUS}")
         os.kill(daemon.pid, signal.SIGHUP)
