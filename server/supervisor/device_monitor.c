@@ -168,8 +168,11 @@ gpd_device_monitor_init(struct gpd_device_monitor *m, struct gpd_worker_pool *po
 void
 gpd_device_monitor_check(struct gpd_device_monitor *m, int64_t now_ms)
 {
-	uint32_t devices = gpd_tenants_get_usable(monitor_get_tenants(m), GPD_GROUP_SHARED);
+	uint32_t devices;
 
+	/* A monitor that is replaced may have sent events of other devices. */
+	gpd_device_monitor_serve(m);
+	devices = gpd_tenants_get_usable(monitor_get_tenants(m), GPD_GROUP_SHARED);
 	/* By a worker's failures, or by an event, a device has become sick; or it is enabled. */
 	if (m->process && m->process->devices != devices && !m->process->channel_closed) {
 		m->process->channel_closed = true;

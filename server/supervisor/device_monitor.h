@@ -6,7 +6,7 @@
  *
  * The monitor starts when the first worker has reported the devices. It watches those that are not
  * sick, and is replaced when that changes, because it has the GPUs open, and a GPU that a process
- * has open cannot be reset. If the driver has no NVML or no events, there is no monitor.
+ * has open cannot be reset. Without NVML or its events no monitor runs.
  *
  * Ownership: gpd_device_monitor_init() to gpd_device_monitor_fini().
  * Threads: the supervisor's main thread. No function blocks, except that gpd_device_monitor_fini()

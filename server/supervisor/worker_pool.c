@@ -26,6 +26,7 @@
 #define MESSAGES_MAX 256
 /* An iteration with this delay means that this process or the machine did not run. */
 #define LATE_MS 2000
+/* Time between two updates of the memory limits of control groups. */
 #define LIMIT_EVERY_MS 1000
 /* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
  * that is the only one, or that runs the sessions of several tenants; else the driver's default.

@@ -15,7 +15,7 @@
 enum gpd_syscall_filter_mode {
 	GPD_SYSCALL_FILTER_ON,  /* it fails with EPERM */
 	GPD_SYSCALL_FILTER_LOG, /* it is executed, and the kernel logs it (audit) */
-	GPD_SYSCALL_FILTER_OFF, /* there is no filter */
+	GPD_SYSCALL_FILTER_OFF, /* no filter is installed */
 };
 
 /* Installs the filter in all threads of the process, irrevocably; threads and processes that they

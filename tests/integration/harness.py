@@ -401,9 +401,11 @@ class Daemon:
         (fds_before, threads_before), *workers_before = self.idle
         more = len(workers) - len(workers_before)
         configured = re.search(r": configuration: .*: \d+ tenants$| is active$", self.log(), re.M)
-        most_more = tenants + 1 if tenants > 1 or configured else 0
+        apart = tenants > 1 or configured
+        # A reload may also end the reserve.
+        least_more, most_more = (1 - len(workers_before), tenants + 1) if apart else (0, 0)
         most = [max(numbers, default=0) for numbers in zip((7, 5), *workers_before)]
-        return (0 <= more <= most_more and fds <= fds_before + more and threads <= threads_before + DRIVER_THREADS
+        return (least_more <= more <= most_more and fds <= fds_before + more and threads <= threads_before + DRIVER_THREADS
                 and all(0 < fds <= most[0] + DRIVER_DESCRIPTORS and threads <= most[1] + DRIVER_THREADS
                         for fds, threads in workers))
 

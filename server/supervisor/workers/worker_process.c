@@ -59,11 +59,16 @@ gpd_worker_process_start(const struct gpd_worker_start *start)
 {
 	struct gpd_worker_process *process = calloc(1, sizeof(*process));
 	char number[16], ledger[16], queues[16], devices[GPD_DEVICE_LIST_TEXT_MAX];
-	const char *argv[20] = { "gpupoold",    "--worker-fd", number,
-				 "--ledger-fd", ledger,        "--worker-connections",
-				 queues,        "--log-level", gpd_log_level_name(gpd_log_level),
-				 "--devices",   devices };
-	int count = 11;
+	const char *argv[22] = { "gpupoold",
+				 "--worker-fd",
+				 number,
+				 "--ledger-fd",
+				 ledger,
+				 "--log-level",
+				 gpd_log_level_name(gpd_log_level),
+				 "--devices",
+				 devices };
+	int count = 9;
 	int fds[2], r;
 
 	if (!process || (r = gpd_channel_pair(fds)) < 0) {
@@ -73,6 +78,10 @@ gpd_worker_process_start(const struct gpd_worker_start *start)
 	gpd_device_list_format(&start->devices, devices);
 	if (start->monitor)
 		argv[count++] = "--monitor";
+	if (start->connections) {
+		argv[count++] = "--worker-connections";
+		argv[count++] = queues;
+	}
 	if (start->driver) {
 		argv[count++] = "--driver";
 		argv[count++] = start->driver;
@@ -91,7 +100,7 @@ gpd_worker_process_start(const struct gpd_worker_start *start)
 	}
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", start->ledger_fd);
-	snprintf(queues, sizeof(queues), "%d", start->connections ? start->connections : 1);
+	snprintf(queues, sizeof(queues), "%d", start->connections);
 	r = gpd_channel_init(&process->channel, fds[0]);
 	if (r == 0)
 		process->pid = fork();
