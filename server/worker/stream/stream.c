@@ -157,6 +157,8 @@ order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 static void
 stream_count_work(struct gpd_session *session, struct gpd_stream *stream)
 {
+	if (gpd_stream_is_idle(stream))
+		gpd_depth_set_idle(&stream->depth);
 	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
 		gpd_depth_mark(session, stream);
 	stream->work = gpd_session_count_work(session);

@@ -41,7 +41,7 @@ find_slot(struct gpd_depths *depths)
 static void
 depth_reset(struct gpd_depth *depth)
 {
-	depth->given = depth->marked = depth->opened = 0;
+	depth->given = depth->marked = depth->idle = depth->opened = 0;
 	depth->full = false;
 	depth->stride = DEPTH_MIN;
 }
@@ -108,6 +108,17 @@ read_done(const volatile uint32_t *done)
 	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
 }
 
+/* Returns the number of operations that are not known to be done. The stream may have been idle so
+ * often since its last marker that the marker's value is of any age. */
+static uint32_t
+depth_get_open(const struct gpd_depth *depth, const volatile uint32_t *done)
+{
+	uint32_t since_mark = depth->given - read_done(done),
+		 since_idle = depth->given - depth->idle;
+
+	return since_mark < since_idle ? since_mark : since_idle;
+}
+
 /* Waits briefly. Returns whether fewer than `most` operations are left, or the session is
  * closing. */
 static bool
@@ -116,7 +127,7 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 {
 	uint64_t begun = gp_now_ns(), now = begun;
 
-	while (depth->given - read_done(done) >= most && !wait_is_cancelled(session)) {
+	while (depth_get_open(depth, done) >= most && !wait_is_cancelled(session)) {
 		if (now - begun > SLOW_NS)
 			return false;
 		gp_sleep_ns(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
@@ -149,6 +160,12 @@ is_slow(const struct gpd_depth *depth, uint32_t most)
 }
 
 void
+gpd_depth_set_idle(struct gpd_depth *depth)
+{
+	depth->marked = depth->idle = depth->given;
+}
+
+void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
@@ -162,7 +179,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 		return;
 	depth->stride = most / STRIDE_PART;
 	done = &page->host[depth->slot - 1];
-	if (depth->given - read_done(done) < most || depth->full)
+	if (depth_get_open(depth, done) < most || depth->full)
 		return;
 	if (!is_slow(depth, most) && wait_for_room(session, depth, done, most))
 		return;
@@ -175,9 +192,8 @@ bool
 gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
-	uint32_t most = depth_get_limit(),
-		 done = read_done(&session->streams->depths.page->host[depth->slot - 1]);
-	uint32_t limit = most - most / 4;
+	const volatile uint32_t *slot = &session->streams->depths.page->host[depth->slot - 1];
+	uint32_t most = depth_get_limit(), done = read_done(slot), limit = most - most / 4;
 	uint64_t now = gp_now_ns();
 
 	if (done != depth->seen) {
@@ -186,7 +202,7 @@ gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream)
 	} else if (most < DEPTH_MAX && now - depth->seen_ns > gpd_depth_timeout_ns) {
 		limit = DEPTH_MAX - 1;
 	}
-	if (depth->given - done > limit && !wait_is_cancelled(session))
+	if (depth_get_open(depth, slot) > limit && !wait_is_cancelled(session))
 		return false;
 	depth->full = false;
 	depth->opened = depth->given ? depth->given : 1;

@@ -33,7 +33,9 @@ struct gpd_depth {
 	/* Number of operations so far, markers and events included; incremented by the module that
 	 * enqueues one; wraps around. */
 	uint32_t given;
-	uint32_t marked; /* value of `given` at the last marker */
+	/* Value of `given` at the last marker, or when the stream was last known to be idle. */
+	uint32_t marked;
+	uint32_t idle;   /* value of `given` when the stream was last known to be idle */
 	uint32_t stride; /* number of operations between two markers */
 	/* Value of `given` when the queue last stopped being full; 0: it never was full. */
 	uint32_t opened;
@@ -65,6 +67,10 @@ void gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream);
 void gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream);
 /* Frees the session's marker page, after gpd_depth_close() of all streams. */
 void gpd_depth_free(struct gpd_session *session);
+
+/* To be called when the stream is known to be idle, before an operation is counted: none of the
+ * operations so far needs a marker. */
+void gpd_depth_set_idle(struct gpd_depth *depth);
 
 /* Enqueues a marker, and blocks for at most about 20 ms if the queue is full. To be called before
  * an operation when `given`, already incremented for it, exceeds `marked` by at least `stride`; the

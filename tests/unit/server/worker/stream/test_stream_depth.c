@@ -168,6 +168,30 @@ CASE(few_operations_cost_no_mark)
 	assert_int_equal(queues[0].given, 0);
 }
 
+CASE(a_stream_that_is_often_idle_needs_no_mark)
+{
+	struct gpd_depth *depth = &queues[0].stream.depth;
+
+	open_streams(1);
+	for (int step = 0; step < 100; step++) {
+		gpd_depth_set_idle(depth);
+		for (int i = 0; i < 60; i++)
+			add(&queues[0].stream);
+	}
+	assert_int_equal(queues[0].given, 0);
+	/* It has capacity as before its first mark, which the GPU has not reached. */
+	for (int i = 0; i < 500; i++)
+		add(&queues[0].stream);
+	assert_false(depth->full);
+	for (int i = 0; i < 500 && !depth->full; i++)
+		add(&queues[0].stream);
+	assert_true(depth->full);
+	assert_in_range(depth->given - depth->idle, 512, 900);
+	while (reach(&queues[0]))
+		;
+	assert_true(gpd_depth_poll(&session, &queues[0].stream));
+}
+
 CASE(a_full_stream_waits_for_the_gpu)
 {
 	unsigned int added;
