@@ -395,13 +395,18 @@ def host_memory(bench, report, options):
                     file.write(str(pid))
             with Checked(bench, pool.address, tenant('t1')) as one, Checked(bench, pool.local, tenant('t2')) as two:
                 pids = {worker['pid'] for worker in pool.workers() if worker['tenant']}
-                taker = bench.run('harm', 'pinned', str(2 * options.host_limit // 64), remote=pool.address, env=tenant('t0'))
+                # Over tcp, kernels that use pinned memory have a copy of it in the worker. Eight sessions, because a
+                # launch takes the longer the more of such memory its session has.
+                takers = [bench.start('harm', 'pinned', str(options.host_limit // 256), remote=pool.address, env=tenant('t0'))
+                          for _ in range(8)]
+                ends = [bench.finish(taker) for taker in takers]
                 kept = pids <= {worker['pid'] for worker in pool.workers()}
                 again = bench.run('vectoradd', remote=pool.local, env=tenant('t0'))
             judge_checked(report, f'tenants beside one that takes more than {options.host_limit} MiB of host memory', [one, two])
-            report('its own worker', f'ended: {(taker[1] + taker[2]).strip()[-150:]}; other workers '
-                   f'{"the same" if kept else "REPLACED"}; its next session {again[0]}',
-                   kept and again[0] == 0 and 'cudaSuccess' not in taker[1])
+            ended = sum('cudaSuccess' not in out for _, out, _ in ends)
+            report('its own worker', f'{ended} of its {len(ends)} sessions ended: {(ends[0][1] + ends[0][2]).strip()[-120:]}; other '
+                   f'workers {"the same" if kept else "REPLACED"}; its next session {"works" if not again[0] else again}',
+                   kept and again[0] == 0 and ended > 0)
     finally:
         os.rmdir(group)
 
