@@ -424,7 +424,7 @@ main(int argc, char **argv)
 		.worker_fd = -1,
 		.worker_connections = GPD_CONNECTIONS_MAX,
 		.ledger_fd = -1,
-		.devices.used = UINT32_MAX,
+		.devices = { .used = UINT32_MAX, .contexts = UINT32_MAX },
 	};
 
 	if (gp_stdio_ensure_open())

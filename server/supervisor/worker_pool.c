@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -46,16 +47,20 @@ get_connections(const struct gpd_worker_pool *c, uint32_t group)
 
 /* Requirements of a worker. */
 struct worker_need {
-	uint32_t devices; /* bit n: it uses device n */
-	bool exact;       /* it uses no other devices */
-	int connections;  /* as many hardware queues, or more */
+	uint32_t devices;  /* bit n: it may use device n */
+	uint32_t contexts; /* bit n: one that is started creates a context on device n */
+	bool exact;        /* it may use no other devices */
+	int connections;   /* as many hardware queues, or more */
 };
 
 static struct worker_need
 get_need(const struct gpd_worker_pool *c, uint32_t group)
 {
+	uint32_t devices = gpd_tenants_get_usable(&c->quota->tenants, group);
+
 	return (struct worker_need){
-		.devices = gpd_tenants_get_usable(&c->quota->tenants, group),
+		.devices = devices,
+		.contexts = devices,
 		.exact = true,
 		.connections = get_connections(c, group),
 	};
@@ -80,6 +85,7 @@ process_start(struct gpd_worker_pool *c, const struct worker_need *need)
 	int64_t now = gp_now_ms();
 
 	gpd_tenants_list_devices(&c->quota->tenants, need->devices, &start.devices);
+	start.devices.contexts = need->contexts;
 	process = gpd_worker_process_start(&start);
 	if (!process) {
 		gpd_error("cannot start a worker: %m");
@@ -153,7 +159,9 @@ static struct gpd_worker_process *
 acquire_for_session(void *arg, uint32_t devices)
 {
 	struct gpd_worker_pool *c = arg;
-	const struct worker_need need = { .devices = devices, .connections = CONNECTIONS_DEFAULT };
+	const struct worker_need need = { .devices = devices,
+					  .contexts = devices,
+					  .connections = CONNECTIONS_DEFAULT };
 
 	return count_spare(c) > count_first(c) ? acquire_worker(c, &need) : process_start(c, &need);
 }
@@ -254,6 +262,7 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	/* The first worker is started before their number is known. */
 	if (c->quota->tenants.device_count < GPD_LEDGER_DEVICES)
 		process->devices &= (UINT32_C(1) << c->quota->tenants.device_count) - 1;
+	process->contexts &= process->devices;
 	c->served = true;
 	if (process->spare) {
 		if (!gpd_worker_process_set_state(process, GPD_WORKER_SPARE))
@@ -305,10 +314,10 @@ static bool
 count_context_failure(struct gpd_worker_pool *c, const struct gpd_worker_process *process,
 		      int result)
 {
-	int device = process->starting_device;
+	int device = ffs((int)process->creating) - 1;
 
 	/* A worker that has run sessions is not trusted to make a device sick. */
-	if (process->facts || device < 0 || device >= GPD_LEDGER_DEVICES)
+	if (process->facts || device < 0)
 		return false;
 	if (gpd_device_health_context_failed(&c->quota->tenants.devices[device].health, device,
 					     result))
@@ -317,16 +326,13 @@ count_context_failure(struct gpd_worker_pool *c, const struct gpd_worker_process
 }
 
 static void
-worker_creates_context(struct gpd_worker_pool *c, struct gpd_worker_process *process,
-		       int32_t number)
+worker_follow_context(struct gpd_worker_pool *c, struct gpd_worker_process *process,
+		      const struct gpd_channel_message *message)
 {
-	int device = process->starting_device;
+	int device = gpd_worker_process_follow_context(process, message);
 
-	if (process->facts)
-		return;
-	if (device >= 0 && device < GPD_LEDGER_DEVICES)
+	if (device >= 0 && !process->facts && !(process->creating >> device & 1))
 		gpd_device_health_context_created(&c->quota->tenants.devices[device].health);
-	process->starting_device = number - 1;
 }
 
 /* Before the first worker is ready no client waits, so that the next one starts at once, and a sick
@@ -743,7 +749,7 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 			worker_failed(c, process, &message);
 			break;
 		case GPD_CHANNEL_CONTEXT:
-			worker_creates_context(c, process, message.header.result);
+			worker_follow_context(c, process, &message);
 			break;
 		case GPD_CHANNEL_LOST:
 			worker_lost(c, process, &message);

@@ -293,9 +293,10 @@ refuse_to_start(CUresult result, const char *error)
 }
 
 static void
-report_starting(int ordinal)
+report_context(int ordinal, const struct gpd_channel_context *context)
 {
-	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CONTEXT, ordinal + 1, 0, NULL, 0);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CONTEXT, ordinal, 0, context,
+					     sizeof(*context));
 }
 
 int
@@ -336,10 +337,9 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
 	result = gpd_devices_start(options->driver, options->software, options->connections,
-				   options->devices, report_starting, error, sizeof(error));
+				   options->devices, report_context, error, sizeof(error));
 	if (result != CUDA_SUCCESS)
 		return refuse_to_start(result, error);
-	report_starting(-1);
 	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
 			gpd_stream_pool_start(i);

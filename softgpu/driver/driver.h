@@ -68,6 +68,10 @@ void gs_device_uuid_text(int number, char *text, size_t size);
 bool gs_device_peers(void);
 /* Returns the size of a device's memory in bytes. */
 size_t gs_device_memory(void);
+/* Returns the device memory in bytes that a context takes. */
+size_t gs_device_context_memory(void);
+/* Waits as long as creating a context takes. */
+void gs_device_simulate_context(void);
 /* Returns the number of multiprocessors of a device. */
 int gs_device_multiprocessors(void);
 

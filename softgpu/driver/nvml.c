@@ -7,14 +7,22 @@
 #include "base/clock.h"
 #include "softgpu/driver/device_event.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/memory/space.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* As in NVML. */
 struct event_data {
 	void *device;
 	unsigned long long type, data;
+	unsigned int gpu_instance, compute_instance;
+};
+
+struct process {
+	unsigned int pid;
+	unsigned long long used;
 	unsigned int gpu_instance, compute_instance;
 };
 
@@ -46,6 +54,9 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *
 int nvmlDeviceGetSupportedClocksThrottleReasons(void *device, unsigned long long *reasons);
 int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *celsius);
 int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used);
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *total_free_used);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count,
+					    struct process *processes);
 int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state);
 int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type);
 int nvmlEventSetCreate(void **set);
@@ -295,6 +306,33 @@ nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used)
 		return INVALID_ARGUMENT;
 	total_free_used[0] = total_free_used[1] = BAR1_BYTES;
 	total_free_used[2] = 0;
+	return SUCCESS;
+}
+
+/* Each process has the memory of the device for itself. */
+int
+nvmlDeviceGetMemoryInfo(void *device, unsigned long long *total_free_used)
+{
+	if (!is_device(device) || !total_free_used)
+		return INVALID_ARGUMENT;
+	total_free_used[0] = gs_device_memory();
+	total_free_used[2] = gs_space_charged((int)((int *)device - devices));
+	total_free_used[1] = total_free_used[0] - total_free_used[2];
+	return SUCCESS;
+}
+
+/* Only the calling process. */
+int
+nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count,
+					struct process *processes)
+{
+	if (!is_device(device) || !count || (*count && !processes))
+		return INVALID_ARGUMENT;
+	if (*count == 0)
+		return TOO_SMALL;
+	*count = 1;
+	processes[0] = (struct process){ .pid = (unsigned int)getpid(),
+					 .used = gs_space_charged((int)((int *)device - devices)) };
 	return SUCCESS;
 }
 

@@ -42,7 +42,7 @@ fail(const char *what)
 static void *
 work(void *arg)
 {
-	static const struct gpd_device_list all = { .used = UINT32_MAX };
+	static const struct gpd_device_list all = { .used = UINT32_MAX, .contexts = UINT32_MAX };
 	struct gpd_worker_options options = {
 		.fd = *(int *)arg,
 		.ledger_fd = ledger_fd,

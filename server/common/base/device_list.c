@@ -21,7 +21,8 @@ gpd_device_list_format_uuid(const struct gpd_device_list *list, int device,
 void
 gpd_device_list_format(const struct gpd_device_list *list, char text[GPD_DEVICE_LIST_TEXT_MAX])
 {
-	size_t used = (size_t)snprintf(text, GPD_DEVICE_LIST_TEXT_MAX, "%x", list->used);
+	size_t used = (size_t)snprintf(text, GPD_DEVICE_LIST_TEXT_MAX, "%x:%x", list->used,
+				       list->contexts);
 
 	for (int i = 0; i < list->count; i++) {
 		char uuid[GPD_DEVICE_UUID_TEXT_SIZE];
@@ -51,15 +52,27 @@ uuid_parse(const char *text, uint8_t uuid[16])
 	return text;
 }
 
+/* Reads a hexadecimal number and moves *text_p past it. */
+static bool
+mask_parse(const char **text_p, uint32_t *mask_p)
+{
+	char *end;
+	unsigned long mask = strtoul(*text_p, &end, 16);
+
+	if (end == *text_p || mask > UINT32_MAX)
+		return false;
+	*mask_p = (uint32_t)mask;
+	*text_p = end;
+	return true;
+}
+
 bool
 gpd_device_list_parse(const char *text, struct gpd_device_list *list)
 {
-	char *end;
-	unsigned long used = strtoul(text, &end, 16);
-	const char *at = end;
+	const char *at = text;
 
-	*list = (struct gpd_device_list){ .used = (uint32_t)used };
-	if (end == text || used > UINT32_MAX)
+	*list = (struct gpd_device_list){ 0 };
+	if (!mask_parse(&at, &list->used) || *at++ != ':' || !mask_parse(&at, &list->contexts))
 		return false;
 	while (at && *at == ',' && list->count < GPD_DEVICE_LIST_MAX) {
 		at = uuid_parse(at + 1, list->uuids[list->count]);

@@ -58,8 +58,8 @@ enum gpd_channel_type {
 	/* Text: the reason why the worker cannot start, or why the device monitor watches nothing.
 	 * Result: CUresult of the driver, if it is the reason; else 0. */
 	GPD_CHANNEL_FAILED,
-	/* Result: ordinal + 1 of the device on which the worker is about to create a context; 0:
-	 * all contexts exist. */
+	/* Result: ordinal of a device; struct gpd_channel_context: the worker is about to create a
+	 * context there, or has done so, or has failed. Sent before READY and later. */
 	GPD_CHANNEL_CONTEXT,
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened: the reply to OPEN and to MOVE_WINDOW */
 	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
@@ -121,6 +121,21 @@ struct gpd_channel_lane {
 	char scheme[16]; /* scheme of the transport, for example "tcp" */
 	uint32_t tls;    /* 1: the connection starts with a TLS handshake that uses the key */
 	uint8_t key[32]; /* TLS pre-shared key, with `tls` */
+};
+
+/* How far the creation of a context is. */
+enum gpd_context_step {
+	GPD_CONTEXT_STARTS, /* the worker calls the driver next, which may hang or crash */
+	GPD_CONTEXT_CREATED,
+	GPD_CONTEXT_FAILED, /* not sent while the worker starts: it sends FAILED then */
+};
+
+/* Data of GPD_CHANNEL_CONTEXT. */
+struct gpd_channel_context {
+	uint32_t step;  /* enum gpd_context_step */
+	int32_t result; /* GPD_CONTEXT_FAILED: CUresult; else 0 */
+	/* GPD_CONTEXT_CREATED: device memory that the context takes, in bytes; 0: not known. */
+	uint64_t bytes;
 };
 
 /* Data of GPD_CHANNEL_OPENED. */

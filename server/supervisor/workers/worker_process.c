@@ -118,9 +118,33 @@ gpd_worker_process_start(const struct gpd_worker_start *start)
 	process->deadline_ms = INT64_MAX;
 	process->connections = start->connections;
 	process->memory_max = GPD_NO_LIMIT;
-	process->poll_index = process->starting_device = -1;
+	process->poll_index = -1;
 	process->devices = start->devices.used;
+	process->contexts = start->devices.contexts;
 	return process;
+}
+
+int
+gpd_worker_process_follow_context(struct gpd_worker_process *process,
+				  const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_context *context = message->data;
+	int device = message->header.result;
+	uint32_t bit;
+
+	if (device < 0 || device >= GPD_LEDGER_DEVICES || message->size != sizeof(*context) ||
+	    context->step > GPD_CONTEXT_FAILED)
+		return -1;
+	bit = UINT32_C(1) << device;
+	process->creating &= ~bit;
+	if (context->step == GPD_CONTEXT_FAILED)
+		process->contexts &= ~bit;
+	else
+		process->contexts |= bit;
+	if (context->step == GPD_CONTEXT_STARTS)
+		process->creating |= bit;
+	process->context_bytes[device] = context->step == GPD_CONTEXT_CREATED ? context->bytes : 0;
+	return device;
 }
 
 void

@@ -106,9 +106,13 @@ struct gpd_worker_process {
 	/* Why the worker's sessions end when it exits; "": the worker reports the reason itself. */
 	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat; /* whether its main thread responds */
-	uint32_t devices;               /* bit n: it has, or will have, a context on device n */
-	/* Device on which it is about to create a context (GPD_CHANNEL_CONTEXT); -1: none. */
-	int starting_device;
+	uint32_t devices;               /* bit n: its sessions may use device n */
+	/* Bit n: it has a context on device n, is creating one, or will when it starts. */
+	uint32_t contexts;
+	uint32_t creating; /* bit n: it is creating a context on device n (GPD_CHANNEL_CONTEXT) */
+	/* Device memory that the context on each device takes; 0: there is none, or it is not
+	 * known. */
+	uint64_t context_bytes[GPD_LEDGER_DEVICES];
 	bool channel_closed; /* the worker has closed its end */
 	int poll_index;      /* index in the array of gpd_worker_pool_poll(); -1: none */
 };
@@ -148,7 +152,9 @@ struct gpd_worker_start {
 	int connections;
 	const char *syscall_filter; /* value of --syscall-filter; NULL: the default */
 	int ledger_fd; /* descriptor of the ledger's memory, which stays the caller's */
-	struct gpd_device_list devices; /* the devices that the worker uses */
+	/* The devices that the worker may use, and those on which it creates a context when it
+	 * starts; it creates others when a session uses them. */
+	struct gpd_device_list devices;
 };
 
 /*
@@ -159,6 +165,11 @@ struct gpd_worker_start {
  * or NULL with errno set. The caller reaps the process by waitpid(2) before it frees the worker.
  */
 struct gpd_worker_process *gpd_worker_process_start(const struct gpd_worker_start *start);
+
+/* Handles GPD_CHANNEL_CONTEXT: changes contexts, creating and context_bytes. Ignores a message that
+ * is not valid. Returns the ordinal of the device; -1: the message is not valid. */
+int gpd_worker_process_follow_context(struct gpd_worker_process *process,
+				      const struct gpd_channel_message *message);
 
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
  * it from the list and released client_address. */

@@ -4,9 +4,11 @@
 #include "protocol/control.h"
 #include "server/common/base/device_list.h"
 #include "server/common/base/log.h"
+#include "server/common/ledger/channel.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/gpu_timestamp.h"
 #include "server/worker/device/marker_page.h"
+#include "server/worker/device/nvml.h"
 #include "server/worker/device/partition.h"
 
 #include <stdio.h>
@@ -226,16 +228,20 @@ find_devices(const struct gpd_device_list *list, int count)
 }
 
 static CUresult
-start_used(gpd_device_starting *starting, char *error, size_t size)
+start_used(gpd_device_report *report, char *error, size_t size)
 {
+	const struct gpd_channel_context starts = { .step = GPD_CONTEXT_STARTS };
+	struct gpd_channel_context created = { .step = GPD_CONTEXT_CREATED };
 	int used = 0;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
 		CUresult result = CUDA_ERROR_NO_DEVICE;
+		uint64_t before;
 
 		if (gpd_devices.all[i].absent)
 			continue;
-		starting(i);
+		report(i, &starts);
+		before = gpd_nvml_free_memory(i);
 		if (gpd_devices.all[i].device >= 0)
 			result = start_device(i);
 		if (result != CUDA_SUCCESS) {
@@ -244,6 +250,8 @@ start_used(gpd_device_starting *starting, char *error, size_t size)
 			return result;
 		}
 		used++;
+		created.bytes = gpd_nvml_context_memory(i, before);
+		report(i, &created);
 	}
 	if (used)
 		return CUDA_SUCCESS;
@@ -254,7 +262,7 @@ start_used(gpd_device_starting *starting, char *error, size_t size)
 
 CUresult
 gpd_devices_start(const char *path, bool software, int connections,
-		  const struct gpd_device_list *list, gpd_device_starting *starting, char *error,
+		  const struct gpd_device_list *list, gpd_device_report *report, char *error,
 		  size_t size)
 {
 	int count = 0;
@@ -280,7 +288,7 @@ gpd_devices_start(const char *path, bool software, int connections,
 			 result_get_name(result));
 		return result;
 	}
-	result = start_used(starting, error, size);
+	result = start_used(report, error, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < gpd_devices.count; i++)

@@ -24,6 +24,7 @@
 
 #define GPD_DEVICES_MAX 32 /* maximum number of devices; same as GPD_LEDGER_DEVICES */
 
+struct gpd_channel_context;
 struct gpd_device_list;
 struct gpd_ledger;
 struct gpd_limit_request;
@@ -76,8 +77,9 @@ extern struct gpd_devices gpd_devices;
 /* The same after a session has raised a limit of the context that the driver does not lower. */
 #define GPD_WORN_LIMIT "a context limit that a session has raised cannot be lowered"
 
-/* Called before a context is created on the device, which may fail, hang or end the process. */
-typedef void gpd_device_starting(int ordinal);
+/* Called before a context is created on the device, which may fail, hang or end the process, and
+ * afterwards. */
+typedef void gpd_device_report(int ordinal, const struct gpd_channel_context *context);
 
 /* Opens the driver (gpd_driver_open(), driver.h), initializes the devices of the list, including
  * their marker pages, partitions and GPU timestamps. Devices beyond GPD_DEVICES_MAX are ignored.
@@ -89,7 +91,7 @@ typedef void gpd_device_starting(int ordinal);
  * CUDA_SUCCESS; or an error, with the reason as one line of text in error, an array of size bytes,
  * and the worker cannot start. */
 CUresult gpd_devices_start(const char *path, bool software, int connections,
-			   const struct gpd_device_list *list, gpd_device_starting *starting,
+			   const struct gpd_device_list *list, gpd_device_report *report,
 			   char *error, size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */

@@ -8,12 +8,15 @@
 #include "server/worker/device/driver.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
+#define PROCESSES_MAX 256 /* more of them on one device are not read */
 #define UUID_TEXT_SIZE 41 /* including "GPU-" */
 
 /* Declarations of NVML, as far as they are used here. */
@@ -28,8 +31,19 @@ struct pci {
 	char bus_id[32];
 };
 
+struct memory {
+	unsigned long long total, free, used;
+};
+/* nvmlProcessInfo_v2_t */
+struct process {
+	unsigned int pid;
+	unsigned long long used; /* ULLONG_MAX: not known */
+	unsigned int gpu_instance, compute_instance;
+};
+
 struct known {
-	device handle;
+	bool opened;
+	device handle;    /* NULL: NVML does not have the device */
 	uint64_t read_ns; /* 0: never */
 	uint64_t words[GP_STATE_WORDS];
 	char texts[GP_STATE_TEXTS][GP_STATE_TEXT_MAX];
@@ -73,6 +87,10 @@ open_device(int ordinal, struct known *known) GP_LOCKED(lock)
 	size_t length = strlen(text);
 	CUuuid uuid;
 
+	if (known->opened)
+		return;
+	known->opened = true;
+	open_library();
 	*(void **)&by_uuid = symbol_find("nvmlDeviceGetHandleByUUID");
 	if (!by_uuid || gpd_driver.cuDeviceGetUuid_v2(&uuid, gpd_device_get(ordinal)->device))
 		return;
@@ -210,10 +228,8 @@ read_texts(struct known *known) GP_LOCKED(lock)
 static void
 device_refresh(int ordinal, struct known *known) GP_LOCKED(lock)
 {
-	open_library();
-	if (known->read_ns == 0)
-		open_device(ordinal, known);
-	else if (gp_now_ns() - known->read_ns < GPD_NVML_AGE_NS)
+	open_device(ordinal, known);
+	if (known->read_ns && gp_now_ns() - known->read_ns < GPD_NVML_AGE_NS)
 		return;
 	for (size_t i = 0; i < GP_STATE_WORDS; i++)
 		known->words[i] = GP_STATE_NONE;
@@ -249,4 +265,60 @@ gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts)
 	}
 	(void)pthread_mutex_unlock(&lock);
 	return size;
+}
+
+static uint64_t
+read_free(struct known *known) GP_LOCKED(lock)
+{
+	answer (*get_memory)(device, struct memory *);
+	struct memory memory;
+
+	*(void **)&get_memory = symbol_find("nvmlDeviceGetMemoryInfo");
+	return known->handle && get_memory && get_memory(known->handle, &memory) == 0 ? memory.free
+										      : 0;
+}
+
+/* Returns 0 if NVML does not find this process among those of the device. */
+static uint64_t
+read_own_use(struct known *known) GP_LOCKED(lock)
+{
+	answer (*get_processes)(device, unsigned int *, struct process *);
+	struct process processes[PROCESSES_MAX];
+	unsigned int count = PROCESSES_MAX;
+
+	*(void **)&get_processes = symbol_find("nvmlDeviceGetComputeRunningProcesses_v3");
+	if (!known->handle || !get_processes || get_processes(known->handle, &count, processes))
+		return 0;
+	for (unsigned int i = 0; i < count && i < PROCESSES_MAX; i++) {
+		if (processes[i].pid == (unsigned int)getpid())
+			return processes[i].used == ULLONG_MAX ? 0 : processes[i].used;
+	}
+	return 0;
+}
+
+uint64_t
+gpd_nvml_free_memory(int ordinal)
+{
+	uint64_t free_memory;
+
+	(void)pthread_mutex_lock(&lock);
+	open_device(ordinal, &all[ordinal]);
+	free_memory = read_free(&all[ordinal]);
+	(void)pthread_mutex_unlock(&lock);
+	return free_memory;
+}
+
+uint64_t
+gpd_nvml_context_memory(int ordinal, uint64_t before)
+{
+	uint64_t used, now;
+
+	(void)pthread_mutex_lock(&lock);
+	open_device(ordinal, &all[ordinal]);
+	used = read_own_use(&all[ordinal]);
+	now = read_free(&all[ordinal]);
+	(void)pthread_mutex_unlock(&lock);
+	if (!used && now && now < before)
+		used = before - now;
+	return used;
 }

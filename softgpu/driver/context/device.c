@@ -50,6 +50,14 @@ parse_size(const char *text)
 	return (size_t)(n << shift);
 }
 
+size_t
+gs_device_context_memory(void)
+{
+	const char *text = getenv("GPUPOOL_SOFT_CONTEXT_MEMORY");
+
+	return text ? parse_size(text) : 0;
+}
+
 static size_t
 memory_size(void)
 {
@@ -132,15 +140,21 @@ visible_read(void)
 	}
 }
 
-/* Simulates the start-up time of a GPU's driver, if requested. */
+/* Waits for the time in milliseconds that the environment variable has, if it is set. */
 static void
-simulate_start(void)
+simulate_time(const char *variable)
 {
-	const char *text = getenv("GPUPOOL_SOFT_START_MS");
+	const char *text = getenv(variable);
 	long ms = text ? strtol(text, NULL, 10) : 0;
 
 	if (ms > 0)
 		gp_sleep_ns((uint64_t)ms * 1000000);
+}
+
+void
+gs_device_simulate_context(void)
+{
+	simulate_time("GPUPOOL_SOFT_CONTEXT_MS");
 }
 
 CUresult CUDAAPI
@@ -152,7 +166,7 @@ cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device.lock);
 	if (!device.ready) {
-		simulate_start();
+		simulate_time("GPUPOOL_SOFT_START_MS");
 		r = (CUresult)gs_engine_init(NULL);
 		if (!r) {
 			device.memory = memory_size();

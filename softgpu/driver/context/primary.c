@@ -88,12 +88,16 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (gs_device_has_fault(dev, GS_DEVICE_BROKEN) || gs_device_has_fault(dev, GS_DEVICE_LOST))
 		return CUDA_ERROR_UNKNOWN;
+	gs_device_simulate_context();
 	pthread_mutex_lock(&lock);
-	if (primaries[dev].retained++ == 0)
+	if (primaries[dev].retained == 0 && !gs_space_charge(dev, gs_device_context_memory()))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (primaries[dev].retained++ == 0)
 		gs_context_set_active(dev, true);
 	pthread_mutex_unlock(&lock);
-	*ctx = gs_context_primary(dev);
-	return CUDA_SUCCESS;
+	if (!r)
+		*ctx = gs_context_primary(dev);
+	return r;
 }
 
 /* Destroys everything that the application has left, in order of dependency. */
@@ -132,7 +136,7 @@ end(int device)
 		destroy_contents();
 	else
 		(void)gs_stream_synchronize_all(NULL, device);
-	gs_space_discharge(device, primaries[device].local);
+	gs_space_discharge(device, primaries[device].local + gs_device_context_memory());
 	primaries[device].local = 0;
 	primaries[device].flags = 0;
 	memset(primaries[device].peers, 0, sizeof(primaries[device].peers));
