@@ -164,10 +164,11 @@ context_activate_locked(struct gpc_context *context)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	context_set_defaults(context);
 	result = parts_prepare(context, &args);
-	/* An older daemon maps the heap together with the context, and may have no memory for it.
-	 */
+	/* A daemon without a context on the device may fail to create it. An older daemon maps the
+	 * heap together with the context, and may have no memory for it. */
 	if (result == CUDA_SUCCESS)
-		result = gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpContextMake)
+		result = gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpContextMake) &&
+					 !context->device->no_context
 				 ? context_create_remote(context, &args)
 				 : gpc_wait_gpContextCreate(context, &args);
 	parts_report_created(context, &args, result == CUDA_SUCCESS);

@@ -266,6 +266,7 @@ gpd_device_monitor_enable(struct gpd_device_monitor *m, uint32_t device, char *e
 		(void)snprintf(error, size, "device %u is not sick: nothing to enable", device);
 		return GP_E_INVALID;
 	}
+	atomic_store(&tenants->ledger->sick[device], 0);
 	gpd_info("device %u is enabled: new sessions use it", device);
 	gpd_admission_retry_queued(m->pool->admission);
 	return 0;

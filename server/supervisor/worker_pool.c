@@ -53,6 +53,14 @@ struct worker_need {
 	int connections;   /* as many hardware queues, or more */
 };
 
+/* A worker has a context on its first device when it is ready, and creates others when a session
+ * uses them. */
+static uint32_t
+get_first(uint32_t devices)
+{
+	return devices & -devices;
+}
+
 static struct worker_need
 get_need(const struct gpd_worker_pool *c, uint32_t group)
 {
@@ -60,7 +68,7 @@ get_need(const struct gpd_worker_pool *c, uint32_t group)
 
 	return (struct worker_need){
 		.devices = devices,
-		.contexts = devices,
+		.contexts = get_first(devices),
 		.exact = true,
 		.connections = get_connections(c, group),
 	};
@@ -160,7 +168,7 @@ acquire_for_session(void *arg, uint32_t devices)
 {
 	struct gpd_worker_pool *c = arg;
 	const struct worker_need need = { .devices = devices,
-					  .contexts = devices,
+					  .contexts = get_first(devices),
 					  .connections = CONNECTIONS_DEFAULT };
 
 	return count_spare(c) > count_first(c) ? acquire_worker(c, &need) : process_start(c, &need);
@@ -281,26 +289,35 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	gpd_admission_retry_queued(c->admission);
 }
 
-/* Only another process is free of what the driver does with a context on the device. */
+/* Ends a worker with a context on a sick device, with its sessions: only another process is free of
+ * what the driver does with the context. */
+static void
+worker_end_sick(struct gpd_worker_pool *c, struct gpd_worker_process *process, int device,
+		const char *reason)
+{
+	c->admission->workers_lost += process->facts != NULL;
+	snprintf(process->reason, sizeof(process->reason), "device %d is sick: %s", device, reason);
+	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
+				    process->reason);
+	(void)kill(process->pid, SIGKILL);
+}
+
+/* Other workers may not create a context on the device (ledger->sick); choose_workers() retires
+ * them, because they have the device open. */
 void
 gpd_worker_pool_end_device(struct gpd_worker_pool *c, int device)
 {
 	const char *reason = c->quota->tenants.devices[device].health.reason;
 
+	atomic_store(&c->quota->ledger->sick[device], 1);
 	gpd_error("device %d is sick: %s; its sessions end, and no new ones use it until "
 		  "gpupoolctl device enable %d",
 		  device, reason, device);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (!(process->devices >> device & 1) || process->state == GPD_WORKER_ENDING)
-			continue;
-		c->admission->workers_lost += process->facts != NULL;
-		snprintf(process->reason, sizeof(process->reason), "device %d is sick: %s", device,
-			 reason);
-		worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
-		gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
-					    process->reason);
-		(void)kill(process->pid, SIGKILL);
+		if (process->contexts >> device & 1 && process->state != GPD_WORKER_ENDING)
+			worker_end_sick(c, process, device, reason);
 	}
 	/* The next workers do not use the device, so that none waits because of it. */
 	for (int i = 0; i < GPD_GROUPS; i++)
@@ -316,9 +333,12 @@ count_context_failure(struct gpd_worker_pool *c, const struct gpd_worker_process
 {
 	int device = ffs((int)process->creating) - 1;
 
-	/* A worker that has run sessions is not trusted to make a device sick. */
-	if (process->facts || device < 0)
+	if (device < 0)
 		return false;
+	if (process->facts) {
+		(void)gpd_device_health_suspect(&c->quota->tenants.devices[device].health, result);
+		return false;
+	}
 	if (gpd_device_health_context_failed(&c->quota->tenants.devices[device].health, device,
 					     result))
 		gpd_worker_pool_end_device(c, device);
@@ -329,10 +349,17 @@ static void
 worker_follow_context(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 		      const struct gpd_channel_message *message)
 {
+	const struct gpd_channel_context *context = message->data;
 	int device = gpd_worker_process_follow_context(process, message);
+	struct gpd_device_health *health;
 
-	if (device >= 0 && !process->facts && !(process->creating >> device & 1))
-		gpd_device_health_context_created(&c->quota->tenants.devices[device].health);
+	if (device < 0)
+		return;
+	health = &c->quota->tenants.devices[device].health;
+	if (process->facts && context->step == GPD_CONTEXT_FAILED)
+		(void)gpd_device_health_suspect(health, context->result);
+	else if (!process->facts && context->step == GPD_CONTEXT_CREATED)
+		gpd_device_health_context_created(health);
 }
 
 /* Before the first worker is ready no client waits, so that the next one starts at once, and a sick
@@ -572,6 +599,19 @@ spare_target(const struct gpd_worker_pool *c)
 	return gpd_tenants_get_ready_workers(&c->quota->tenants) + count_first(c);
 }
 
+/* Returns the devices on which a new worker must try to create a context. */
+static uint32_t
+get_suspects(const struct gpd_worker_pool *c)
+{
+	uint32_t suspects = 0;
+
+	for (int i = 0; i < c->quota->tenants.device_count; i++) {
+		if (c->quota->tenants.devices[i].health.suspect)
+			suspects |= UINT32_C(1) << i;
+	}
+	return suspects;
+}
+
 /* Spare workers are started one at a time, after workers that sessions wait for. */
 static bool
 wants_spare(const struct gpd_worker_pool *c)
@@ -581,7 +621,7 @@ wants_spare(const struct gpd_worker_pool *c)
 		if (process->state == GPD_WORKER_STARTING)
 			return false;
 	}
-	return count_spare(c) < spare_target(c);
+	return count_spare(c) < spare_target(c) || get_suspects(c);
 }
 
 static void
@@ -592,6 +632,7 @@ reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 	struct gpd_worker_process *process;
 
 	need.connections = get_connections(c, gpd_tenant_group(0));
+	need.contexts |= get_suspects(c) & need.devices;
 	if (need.devices && wants_spare(c) && c->spare_ms <= now) {
 		process = process_start(c, &need);
 		if (process)
@@ -654,17 +695,25 @@ worker_is_shared(const struct gpd_worker_process *process)
 	return process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_WEDGED;
 }
 
-/* Retires workers without a context on a device that their new sessions may use: it has been
- * enabled or, by the configuration, allowed since they started. */
+/* Retires workers whose new sessions may use a device that the workers do not know: it has been
+ * enabled or, by the configuration, allowed since they started. Retires those that know a sick
+ * device, too: it cannot be reset while a process has it open. */
 static void
-retire_narrow_workers(struct gpd_worker_pool *c)
+retire_unfit_workers(struct gpd_worker_pool *c)
 {
+	uint32_t sick = 0;
+
+	for (int i = 0; i < c->quota->tenants.device_count; i++) {
+		if (gpd_device_is_sick(&c->quota->tenants.devices[i].health))
+			sick |= UINT32_C(1) << i;
+	}
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		uint32_t group = process->spare ? GPD_GROUP_SHARED : process->group;
 
 		if ((worker_is_shared(process) || process->state == GPD_WORKER_SPARE) &&
-		    (gpd_tenants_get_usable(&c->quota->tenants, group) & ~process->devices))
+		    ((gpd_tenants_get_usable(&c->quota->tenants, group) & ~process->devices) ||
+		     (process->devices & sick)))
 			worker_retire(c, process);
 	}
 }
@@ -673,7 +722,7 @@ retire_narrow_workers(struct gpd_worker_pool *c)
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
-	retire_narrow_workers(c);
+	retire_unfit_workers(c);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)

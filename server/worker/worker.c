@@ -63,9 +63,10 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 	for (int i = 0; i < gpd_devices.count; i++) {
 		size_t free_memory = 0, total = 0;
 
-		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
+		(void)gpd_device_get_memory(i, &free_memory, &total);
 		opened->memory_free[i] = free_memory;
+		if (gpd_device_has_context(i))
+			opened->contexts |= UINT32_C(1) << i;
 	}
 	if (known.size)
 		memcpy((char *)opened + fixed, known.data, known.size);
@@ -299,6 +300,18 @@ report_context(int ordinal, const struct gpd_channel_context *context)
 					     sizeof(*context));
 }
 
+static bool
+may_create_context(int ordinal)
+{
+	return !atomic_load(&gpd_sessions.ledger->sick[ordinal]);
+}
+
+static const struct gpd_device_hooks device_hooks = {
+	.may_create = may_create_context,
+	.report = report_context,
+	.complete = gpd_stream_pool_start,
+};
+
 int
 gpd_worker_run(const struct gpd_worker_options *options)
 {
@@ -337,13 +350,9 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
 	result = gpd_devices_start(options->driver, options->software, options->connections,
-				   options->devices, report_context, error, sizeof(error));
+				   options->devices, &device_hooks, error, sizeof(error));
 	if (result != CUDA_SUCCESS)
 		return refuse_to_start(result, error);
-	for (int i = gpd_devices.count; i-- > 0;) {
-		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			gpd_stream_pool_start(i);
-	}
 	if (gpd_staging_start(0))
 		return refuse_to_start(CUDA_SUCCESS, "no pinned memory for copies");
 	if (options->rdma)

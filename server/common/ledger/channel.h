@@ -149,6 +149,7 @@ struct gpd_channel_opened {
 	/* Bytes already charged to the session as allowance (worker/memory/allowance.h) on
 	 * granted_device; 0: none. */
 	uint64_t granted;
+	uint32_t contexts; /* bit n: the worker has a context on device n */
 	/* Free bytes of each device; followed by Welcome.known_images, packed. */
 	uint64_t memory_free[];
 };

@@ -272,6 +272,9 @@ struct gpd_ledger {
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
 	/* Multiprocessors are assigned in multiples of this number: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
+	/* 1: the device is sick (supervisor/tenancy/device_health.h): no context may be created on
+	 * it. */
+	_Atomic uint32_t sick[GPD_LEDGER_DEVICES];
 	/* Total memory of a device, as reported by its workers; 0: not reported yet. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
 	/* Number of entries at the start of `sessions` of which some have been used. */

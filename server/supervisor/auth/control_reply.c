@@ -54,6 +54,7 @@ devices_describe(const struct gpd_quota *quota, const struct gpd_connection *con
 		    gpd_quota_describe_device(quota, entry, facts->devices[device],
 					      opened->memory_free[device], &copies[i]))
 			return -1;
+		copies[i].no_context = !(opened->contexts >> device & 1);
 		list[i] = &copies[i];
 	}
 	return entry ? assignment->count : -1;

@@ -36,6 +36,7 @@ health_set_state(struct gpd_device_health *health, enum gpd_device_state state, 
 		return false;
 	health->state = state;
 	health->failures = 0;
+	health->suspect = false;
 	(void)snprintf(health->reason, sizeof(health->reason), "%s", reason ? reason : "");
 	return true;
 }
@@ -92,14 +93,29 @@ gpd_device_health_handle(struct gpd_device_health *health, int ordinal,
 	}
 }
 
+static bool
+is_failure(const struct gpd_device_health *health, int result)
+{
+	return result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
+	       health->state != GPD_DEVICE_SICK;
+}
+
+bool
+gpd_device_health_suspect(struct gpd_device_health *health, int result)
+{
+	health->suspect = health->suspect || is_failure(health, result);
+	return health->suspect;
+}
+
 bool
 gpd_device_health_context_failed(struct gpd_device_health *health, int ordinal, int result)
 {
 	char reason[GPD_DEVICE_REASON_MAX];
 
-	if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_DEVICE_UNAVAILABLE ||
-	    health->state == GPD_DEVICE_SICK)
+	if (!is_failure(health, result)) {
+		health->suspect = false;
 		return false;
+	}
 	health->failures++;
 	gpd_warning("device %d: no context can be created, failure %u of %d in a row", ordinal,
 		    health->failures, GPD_DEVICE_FAILURES_MAX);
@@ -118,6 +134,7 @@ void
 gpd_device_health_context_created(struct gpd_device_health *health)
 {
 	health->failures = 0;
+	health->suspect = false;
 }
 
 bool

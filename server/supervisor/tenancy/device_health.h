@@ -34,6 +34,9 @@ struct gpd_device_health {
 	enum gpd_device_state state;        /* changed by device_health.c only */
 	char reason[GPD_DEVICE_REASON_MAX]; /* why it is sick; "": it is healthy */
 	unsigned int failures;              /* successive failures to create a context */
+	/* A worker that has run sessions has failed to create a context. It is not trusted to make
+	 * the device sick, but a new worker of the reserve tries the same. */
+	bool suspect;
 	/* Bit n: Xid n, which does not make a device sick, has been logged. */
 	uint64_t logged_xids[GPD_DEVICE_XIDS / 64];
 };
@@ -52,7 +55,10 @@ bool gpd_device_health_handle(struct gpd_device_health *health, int ordinal,
  * or ended. A lack of memory, and a device that another process has for itself, are no failures.
  * Returns true if the device has become sick. */
 bool gpd_device_health_context_failed(struct gpd_device_health *health, int ordinal, int result);
-/* Called when a context has been created. */
+/* The same, of a worker that has run sessions: makes the device suspect. Returns whether it is so
+ * now. */
+bool gpd_device_health_suspect(struct gpd_device_health *health, int result);
+/* Called when a worker that has not run sessions has created a context. */
 void gpd_device_health_context_created(struct gpd_device_health *health);
 /* Makes a sick device healthy. Returns false if it is healthy already. */
 bool gpd_device_health_enable(struct gpd_device_health *health);

@@ -104,8 +104,7 @@ fill_device(struct device_memory *memory, int ordinal)
 						       CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 	(void)gpd_driver.cuMemGetAllocationGranularity(&recommended, &prop,
 						       CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-	if (gpd_device_enter(ordinal) == CUDA_SUCCESS)
-		(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
+	(void)gpd_device_get_memory(ordinal, &free_memory, &total);
 
 	device->uuid = (ProtobufCBinaryData){ sizeof(memory->uuid), (uint8_t *)&memory->uuid };
 	device->total_memory = from->memory;

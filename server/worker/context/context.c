@@ -17,7 +17,11 @@ gpd_context_device(const struct gpd_session *session, uint32_t id)
 {
 	const struct gpd_context *context = gpd_context_get(session, id);
 
-	return context ? context->device : 0;
+	int first = context ? -1 : gpd_account_get_first_device(&session->account);
+
+	if (context)
+		return context->device;
+	return first < 0 ? 0 : first;
 }
 
 CUresult

@@ -68,11 +68,12 @@ struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gp
 /* Returns the context with this ID, borrowed; NULL: there is none. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
-/* Returns the ordinal of the context's device; 0 if there is no context with this ID. */
+/* Returns the ordinal of the context's device; if there is no context with this ID, that of the
+ * first device that the session may use. */
 int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
-/* Makes the worker's primary context of the context's device current in this thread; that of device
- * 0 if there is no context with this ID. Returns CUDA_SUCCESS, or the driver's error, and the
+/* Makes the worker's primary context of the device of gpd_context_device() current in this thread.
+ * Returns CUDA_SUCCESS, or the driver's error, and the
  * current device is unchanged. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 

@@ -22,6 +22,7 @@
 
 struct gpd_devices gpd_devices;
 
+static const struct gpd_device_hooks *hooks;
 static __thread int current_device = -1;
 
 struct gpd_device *
@@ -32,31 +33,12 @@ gpd_device_get(int ordinal)
 	return &gpd_devices.all[ordinal];
 }
 
-CUresult
-gpd_device_enter(int ordinal)
+bool
+gpd_device_has_context(int ordinal)
 {
-	struct gpd_device *device;
-	CUresult result;
+	const struct gpd_device *device = gpd_device_get(ordinal);
 
-	if (ordinal == current_device)
-		return CUDA_SUCCESS;
-	device = gpd_device_get(ordinal);
-	if (!device || device->absent)
-		return CUDA_ERROR_INVALID_DEVICE;
-	result = gpd_driver.cuCtxSetCurrent(device->primary);
-	if (result == CUDA_SUCCESS)
-		current_device = ordinal;
-	return result;
-}
-
-CUresult
-gpd_device_enter_any(void)
-{
-	int first = 0;
-
-	while (first < gpd_devices.count && gpd_devices.all[first].absent)
-		first++;
-	return gpd_device_enter(first);
+	return device && atomic_load_explicit(&device->has_context, memory_order_acquire);
 }
 
 static const char *
@@ -69,40 +51,19 @@ result_get_name(CUresult result)
 }
 
 static CUresult
-start_device(int ordinal)
+device_set_current(int ordinal)
 {
-	struct gpd_device *device = &gpd_devices.all[ordinal];
-	CUmemAllocationProp prop = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->device },
-	};
-	size_t memory = 0, granularity = 0;
-	CUresult result;
+	CUresult result = gpd_driver.cuCtxSetCurrent(gpd_devices.all[ordinal].primary);
 
-	pthread_mutex_init(&device->limit_lock, NULL);
-	result = gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
-	if (result == CUDA_SUCCESS)
-		result = gpd_device_enter(ordinal);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuMemGetAllocationGranularity(&granularity, &prop,
-								  CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-	if (result != CUDA_SUCCESS)
-		return result;
-	device->memory = memory;
-	device->granularity = granularity;
-	if (granularity > gpd_devices.granularity)
-		gpd_devices.granularity = granularity;
-	(void)gpd_driver.cuDeviceGetAttribute(
-		&device->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
-	(void)gpd_driver.cuDeviceGetAttribute(&device->threads_per_multiprocessor,
-					      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-					      device->device);
-	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
-						     &device->priority_greatest);
+		current_device = ordinal;
+	return result;
+}
+
+/* The context must be current. */
+static void
+limits_start(struct gpd_device *device)
+{
 	for (int i = 0; i < CU_LIMIT_MAX; i++) {
 		size_t value;
 
@@ -119,6 +80,155 @@ start_device(int ordinal)
 		atomic_store(&device->limits[i], value);
 		device->own_limits[i] = value;
 	}
+}
+
+/* Creates the context and makes it current. */
+static CUresult
+context_start(int ordinal)
+{
+	struct gpd_device *device = &gpd_devices.all[ordinal];
+	CUresult result =
+		gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
+	if (result == CUDA_SUCCESS)
+		result = device_set_current(ordinal);
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
+						     &device->priority_greatest);
+	limits_start(device);
+	gpd_gpu_timestamp_start(ordinal);
+	hooks->complete(ordinal);
+	return CUDA_SUCCESS;
+}
+
+/* Leaves the new context current. After an error the current context is unchanged. */
+static CUresult
+context_create(int ordinal)
+{
+	struct gpd_channel_context report = { .step = GPD_CONTEXT_STARTS };
+	uint64_t before;
+	CUresult result;
+
+	hooks->report(ordinal, &report);
+	before = gpd_nvml_get_free_memory(ordinal);
+	result = context_start(ordinal);
+	if (result != CUDA_SUCCESS)
+		return result;
+	report.step = GPD_CONTEXT_CREATED;
+	report.bytes = gpd_nvml_get_own_memory(ordinal, before);
+	hooks->report(ordinal, &report);
+	atomic_store_explicit(&gpd_devices.all[ordinal].has_context, true, memory_order_release);
+	return CUDA_SUCCESS;
+}
+
+/* Creates the context if there is none. Returns the driver's error. */
+static CUresult
+context_obtain(int ordinal)
+{
+	struct gpd_device *device = &gpd_devices.all[ordinal];
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&device->context_lock);
+	if (!gpd_device_has_context(ordinal))
+		result = hooks->may_create(ordinal) && !atomic_load(&gpd_devices.lost)
+				 ? context_create(ordinal)
+				 : CUDA_ERROR_DEVICE_UNAVAILABLE;
+	pthread_mutex_unlock(&device->context_lock);
+	return result;
+}
+
+/* Returns the error for the session: none of those by which CUDA becomes unusable. */
+static CUresult
+failure_report(int ordinal, CUresult result)
+{
+	const struct gpd_channel_context report = { .step = GPD_CONTEXT_FAILED,
+						    .result = (int32_t)result };
+
+	if (!atomic_exchange(&gpd_devices.all[ordinal].has_failed, true))
+		gpd_warning("device %d: no context can be created: %s", ordinal,
+			    result_get_name(result));
+	hooks->report(ordinal, &report);
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? result : CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+CUresult
+gpd_device_enter(int ordinal)
+{
+	struct gpd_device *device;
+	CUresult result = CUDA_SUCCESS;
+
+	if (ordinal == current_device)
+		return CUDA_SUCCESS;
+	device = gpd_device_get(ordinal);
+	if (!device || device->absent)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!gpd_device_has_context(ordinal))
+		result = context_obtain(ordinal);
+	return result == CUDA_SUCCESS ? device_set_current(ordinal)
+				      : failure_report(ordinal, result);
+}
+
+CUresult
+gpd_device_enter_any(void)
+{
+	int first = 0;
+
+	while (first < gpd_devices.count && !gpd_device_has_context(first))
+		first++;
+	return gpd_device_enter(first);
+}
+
+CUresult
+gpd_device_get_memory(int ordinal, size_t *free_p, size_t *total_p)
+{
+	const struct gpd_device *device = gpd_device_get(ordinal);
+	CUresult result;
+
+	if (!device || device->absent)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (gpd_device_has_context(ordinal)) {
+		result = gpd_device_enter(ordinal);
+		return result == CUDA_SUCCESS ? gpd_driver.cuMemGetInfo_v2(free_p, total_p)
+					      : result;
+	}
+	*total_p = device->memory;
+	*free_p = gpd_nvml_get_free_memory(ordinal);
+	if (*free_p == 0 || *free_p > *total_p)
+		*free_p = *total_p;
+	return CUDA_SUCCESS;
+}
+
+/* Reads what needs no context. */
+static CUresult
+device_describe(int ordinal)
+{
+	struct gpd_device *device = &gpd_devices.all[ordinal];
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->device },
+	};
+	size_t memory = 0, granularity = 0;
+	CUresult result = CUDA_ERROR_NO_DEVICE;
+
+	if (device->device >= 0)
+		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetAllocationGranularity(&granularity, &prop,
+								  CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	if (result != CUDA_SUCCESS)
+		return result;
+	device->memory = memory;
+	device->granularity = granularity;
+	if (granularity > gpd_devices.granularity)
+		gpd_devices.granularity = granularity;
+	(void)gpd_driver.cuDeviceGetAttribute(
+		&device->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
+	(void)gpd_driver.cuDeviceGetAttribute(&device->threads_per_multiprocessor,
+					      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+					      device->device);
 	gpd_partition_start(ordinal);
 	return CUDA_SUCCESS;
 }
@@ -206,6 +316,8 @@ find_devices(const struct gpd_device_list *list, int count)
 	gpd_devices.count = list->count ? list->count : count;
 	for (int i = 0; i < gpd_devices.count; i++) {
 		gpd_devices.all[i].device = -1;
+		pthread_mutex_init(&gpd_devices.all[i].limit_lock, NULL);
+		pthread_mutex_init(&gpd_devices.all[i].context_lock, NULL);
 		gpd_devices.all[i].absent = !gpd_device_list_has(list, i);
 	}
 	for (int i = 0; i < count; i++) {
@@ -227,31 +339,56 @@ find_devices(const struct gpd_device_list *list, int count)
 	return CUDA_SUCCESS;
 }
 
-static CUresult
-start_used(gpd_device_report *report, char *error, size_t size)
+/* A device without a context gets the values of one that has a context. */
+static void
+values_copy(void)
 {
-	const struct gpd_channel_context starts = { .step = GPD_CONTEXT_STARTS };
-	struct gpd_channel_context created = { .step = GPD_CONTEXT_CREATED };
+	const struct gpd_device *from = &gpd_devices.all[current_device];
+
+	for (int i = 0; i < gpd_devices.count; i++) {
+		struct gpd_device *device = &gpd_devices.all[i];
+
+		if (device->absent || gpd_device_has_context(i))
+			continue;
+		device->priority_least = from->priority_least;
+		device->priority_greatest = from->priority_greatest;
+		memcpy(device->default_limits, from->default_limits,
+		       sizeof(device->default_limits));
+	}
+}
+
+/* The report makes the supervisor count a failure of this device. */
+static CUresult
+device_start(int ordinal, bool with_context)
+{
+	const struct gpd_channel_context report = { .step = GPD_CONTEXT_STARTS };
+	CUresult result = device_describe(ordinal);
+
+	if (result != CUDA_SUCCESS)
+		hooks->report(ordinal, &report);
+	else if (with_context)
+		result = context_obtain(ordinal);
+	return result;
+}
+
+static CUresult
+start_used(const struct gpd_device_list *list, char *error, size_t size)
+{
 	int used = 0;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
-		CUresult result = CUDA_ERROR_NO_DEVICE;
-		uint64_t before;
+		bool with_context = list->contexts >> i & 1;
+		CUresult result;
 
 		if (gpd_devices.all[i].absent)
 			continue;
-		report(i, &starts);
-		before = gpd_nvml_free_memory(i);
-		if (gpd_devices.all[i].device >= 0)
-			result = start_device(i);
+		result = device_start(i, with_context);
+		used += with_context;
 		if (result != CUDA_SUCCESS) {
 			snprintf(error, size, "%.512s: device %d cannot be used: %s",
 				 gpd_driver.path, i, result_get_name(result));
 			return result;
 		}
-		used++;
-		created.bytes = gpd_nvml_context_memory(i, before);
-		report(i, &created);
 	}
 	if (used)
 		return CUDA_SUCCESS;
@@ -260,18 +397,13 @@ start_used(gpd_device_report *report, char *error, size_t size)
 	return CUDA_ERROR_NO_DEVICE;
 }
 
-CUresult
-gpd_devices_start(const char *path, bool software, int connections,
-		  const struct gpd_device_list *list, gpd_device_report *report, char *error,
-		  size_t size)
+static CUresult
+driver_start(const char *path, bool software, const struct gpd_device_list *list, char *error,
+	     size_t size)
 {
 	int count = 0;
 	CUresult result;
 
-	/* Makes the daemon use the real driver even if dlopen() finds a client library first. */
-	(void)unsetenv("REMOTE_GPU");
-	gpd_devices.connections = connections_set(connections);
-	hide_unused(list);
 	if (gpd_driver_open(path, software, error, size))
 		return CUDA_ERROR_NOT_FOUND;
 	if (*error)
@@ -283,12 +415,27 @@ gpd_devices_start(const char *path, bool software, int connections,
 		result = CUDA_ERROR_NO_DEVICE;
 	if (result == CUDA_SUCCESS)
 		result = find_devices(list, count < GPD_DEVICES_MAX ? count : GPD_DEVICES_MAX);
-	if (result != CUDA_SUCCESS) {
+	if (result != CUDA_SUCCESS)
 		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
 			 result_get_name(result));
-		return result;
-	}
-	result = start_used(report, error, size);
+	return result;
+}
+
+CUresult
+gpd_devices_start(const char *path, bool software, int connections,
+		  const struct gpd_device_list *list, const struct gpd_device_hooks *device_hooks,
+		  char *error, size_t size)
+{
+	CUresult result;
+
+	/* Makes the daemon use the real driver even if dlopen() finds a client library first. */
+	(void)unsetenv("REMOTE_GPU");
+	hooks = device_hooks;
+	gpd_devices.connections = connections_set(connections);
+	hide_unused(list);
+	result = driver_start(path, software, list, error, size);
+	if (result == CUDA_SUCCESS)
+		result = start_used(list, error, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < gpd_devices.count; i++)
@@ -301,9 +448,6 @@ gpd_devices_start(const char *path, bool software, int connections,
 			 result_get_name(result));
 		return result;
 	}
-	for (int i = gpd_devices.count; i-- > 0;) {
-		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			gpd_gpu_timestamp_start(i);
-	}
+	values_copy();
 	return CUDA_SUCCESS;
 }

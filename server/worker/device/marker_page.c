@@ -48,7 +48,7 @@ gpd_marker_page_setup(void)
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	result = add_piece();
+	result = free_pages ? CUDA_SUCCESS : add_piece();
 	pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -24,8 +24,8 @@ struct gpd_marker_page {
 	CUdeviceptr device;           /* its address for the GPU */
 };
 
-/* Allocates the first pages, enough for about sixty sessions. Called once, by gpd_devices_start(),
- * with a context current. Returns CUDA_SUCCESS or the driver's error. */
+/* Allocates the first pages, enough for about sixty sessions, unless there are some. Called once,
+ * by gpd_devices_start(), with a context current. Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_marker_page_setup(void);
 
 /* Returns a page of zeros, which the caller releases with gpd_marker_page_release(); NULL: out of

@@ -297,7 +297,7 @@ read_own_use(struct known *known) GP_LOCKED(lock)
 }
 
 uint64_t
-gpd_nvml_free_memory(int ordinal)
+gpd_nvml_get_free_memory(int ordinal)
 {
 	uint64_t free_memory;
 
@@ -309,7 +309,7 @@ gpd_nvml_free_memory(int ordinal)
 }
 
 uint64_t
-gpd_nvml_context_memory(int ordinal, uint64_t before)
+gpd_nvml_get_own_memory(int ordinal, uint64_t before)
 {
 	uint64_t used, now;
 

@@ -27,10 +27,10 @@
 size_t gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts);
 
 /* Returns the free memory of the device in bytes, which may have no context; 0: not known. */
-uint64_t gpd_nvml_free_memory(int ordinal);
+uint64_t gpd_nvml_get_free_memory(int ordinal);
 /* Returns the device memory in bytes that this process uses on the device, of which NVML knows even
  * beside other processes. Where it does not (in a container), returns by how much the free memory
- * is now less than `before`, of gpd_nvml_free_memory(). 0: not known. */
-uint64_t gpd_nvml_context_memory(int ordinal, uint64_t before);
+ * is now less than `before`, of gpd_nvml_get_free_memory(). 0: not known. */
+uint64_t gpd_nvml_get_own_memory(int ordinal, uint64_t before);
 
 #endif /* GPD_NVML_H */

@@ -30,7 +30,7 @@ gpd_quiesce_jobs_try(void)
 	bool idle = true;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
-		if (gpd_device_enter(i) != CUDA_SUCCESS)
+		if (!gpd_device_has_context(i) || gpd_device_enter(i) != CUDA_SUCCESS)
 			continue;
 		idle = gpd_quiesce_try(i) && idle;
 	}

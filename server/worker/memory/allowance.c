@@ -197,23 +197,15 @@ gpd_gpMemoryGrant(struct gpd_session *session, const struct gp_args_gpMemoryGran
 	return CUDA_SUCCESS;
 }
 
-static int
-first_device(const struct gpd_session *session)
-{
-	for (int i = 0; i < gpd_devices.count; i++) {
-		if (gpd_account_may_use(&session->account, i))
-			return i;
-	}
-	return -1;
-}
-
 uint64_t
 gpd_allowance_create(struct gpd_session *session, int *device_p)
 {
-	int device = first_device(session);
+	int device = gpd_account_get_first_device(&session->account);
 	struct device_allowance *device_allowance = allowance_get(session, device, true);
 
-	if (!device_allowance || gpd_device_enter(device) != CUDA_SUCCESS ||
+	/* The main thread must not wait until a context is created. */
+	if (!device_allowance || !gpd_device_has_context(device) ||
+	    gpd_device_enter(device) != CUDA_SUCCESS ||
 	    !allowance_add(session, device_allowance, device, GPD_HEAP_SIZE, 0))
 		return 0;
 	*device_p = device;

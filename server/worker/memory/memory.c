@@ -85,7 +85,7 @@ chunk_set_access(const struct gpd_chunk *chunk, uint32_t devices)
 			.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 		};
 	for (int i = 0; i < gpd_devices.count; i++) {
-		if (devices >> i & 1)
+		if (devices >> i & 1 && !gpd_devices.all[i].absent)
 			access[count++] = (CUmemAccessDesc){
 				.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
 					      .id = gpd_devices.all[i].device },

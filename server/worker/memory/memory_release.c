@@ -224,10 +224,8 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	leaving = leaving_size(session->memory, args->device) +
 		  arrays_get_leaving_size(session->memory, session, args->device);
 	result = gpd_account_may_use(&session->account, args->device)
-			 ? gpd_device_enter(args->device)
+			 ? gpd_device_get_memory(args->device, &available, &total)
 			 : CUDA_ERROR_INVALID_DEVICE;
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
 	cached = gpd_ledger_reclaimable(session->account.ledger, session->account.entry,

@@ -13,8 +13,10 @@
 static CUresult
 peer_access_enable(int device, int peer)
 {
-	CUresult result = gpd_device_enter(device);
+	CUresult result = gpd_device_enter(peer);
 
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(device);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuCtxEnablePeerAccess(gpd_device_get(peer)->primary, 0);
 	return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? CUDA_SUCCESS : result;

@@ -237,7 +237,7 @@ others_are_busy(int device)
 	bool busy = false;
 
 	for (int i = 0; i < gpd_devices.count && !busy; i++)
-		busy = i != device && !gpd_devices.all[i].absent &&
+		busy = i != device && gpd_device_has_context(i) &&
 		       (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiesce_is_idle(i));
 	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }

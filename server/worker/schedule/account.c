@@ -23,6 +23,16 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->entry->devices[device].allowed);
 }
 
+int
+gpd_account_get_first_device(const struct gpd_account *account)
+{
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		if (gpd_account_may_use(account, i))
+			return i;
+	}
+	return -1;
+}
+
 /* Bit of the time of gpd_account_wait(): a free or a recall was pending at its last call. */
 #define WAITED UINT64_C(1)
 

@@ -54,6 +54,8 @@ struct gpd_account {
 
 /* Returns whether the session may use the device with this ordinal. Accepts any number. */
 bool gpd_account_may_use(const struct gpd_account *account, int device);
+/* Returns the first device that the session may use; -1: it may use none. */
+int gpd_account_get_first_device(const struct gpd_account *account);
 
 /* Charges bytes of device memory; gpd_account_free() undoes it. Executor only. Returns
  * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if over a quota of the session or its tenant, after

@@ -40,7 +40,7 @@ stream_make(CUstream *stream, const struct gpd_marker_page *page)
 }
 
 static void
-stream_pool_fill(struct stream_pool *stream_pool) GP_LOCKED(lock)
+stream_pool_fill(struct stream_pool *stream_pool)
 {
 	struct gpd_marker_page *page = gpd_marker_page_acquire();
 	CUstream first;
@@ -58,11 +58,15 @@ stream_pool_fill(struct stream_pool *stream_pool) GP_LOCKED(lock)
 void
 gpd_stream_pool_start(int device)
 {
+	struct stream_pool stream_pool = { 0 };
+
 	/* The software device has no front ends, and canceled streams cannot be reused. */
 	if (gpd_driver.gpSoftStreamCancel)
 		return;
+	/* Sessions use the pools of other devices meanwhile. */
+	stream_pool_fill(&stream_pool);
 	pthread_mutex_lock(&lock);
-	stream_pool_fill(&stream_pools[device]);
+	stream_pools[device] = stream_pool;
 	pthread_mutex_unlock(&lock);
 }
 
