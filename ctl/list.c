@@ -97,13 +97,15 @@ add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 static void
 add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
-	uint64_t memory = 0, total = 0, gpu_ns = 0, ever = 0;
+	uint64_t memory = 0, total = 0, gpu_ns = 0, ever = 0, context_memory = 0, contexts = 0;
 	char driver[64];
 
 	for (size_t i = 0; i < report->n_devices; i++) {
 		memory += report->devices[i]->memory;
 		total += report->devices[i]->memory_total;
 		gpu_ns += report->devices[i]->gpu_ns;
+		contexts += report->devices[i]->contexts;
+		context_memory += report->devices[i]->context_memory;
 	}
 	for (size_t i = 0; i < report->n_tenants; i++)
 		ever += report->tenants[i]->sessions_total;
@@ -124,6 +126,8 @@ add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, ever);
 	ctl_table_number(table, memory);
 	ctl_table_number(table, total);
+	ctl_table_number(table, contexts);
+	ctl_table_number(table, context_memory);
 	ctl_table_number(table, gpu_ns);
 	add_locations(table, report);
 }
@@ -146,6 +150,8 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 		{ "sessions served", "sessions_total", CTL_NUMBER },
 		{ "memory in use", "memory_bytes", CTL_BYTES },
 		{ "memory", "memory_total_bytes", CTL_BYTES },
+		{ "contexts", "contexts", CTL_NUMBER },
+		{ "memory of contexts", "context_memory_bytes", CTL_BYTES },
 		{ "GPU time", "gpu_seconds", CTL_NS },
 		{ "addresses", "addresses", CTL_TEXT },
 		{ "configuration", "configuration", CTL_TEXT },
@@ -226,6 +232,9 @@ add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t
 	ctl_table_text(table, uuid);
 	ctl_table_text(table, device->sick ? "sick" : "ok");
 	ctl_table_text(table, device->sick ? device->reason : NULL);
+	/* Those of a device are in the line of its first part. */
+	ctl_table_number(table, unit->part ? 0 : device->contexts);
+	ctl_table_number(table, unit->part ? 0 : device->context_memory);
 }
 
 /* Adds devices that clients cannot use. */
@@ -264,10 +273,14 @@ device_list(const struct ctl *ctl)
 		{ "UUID", "uuid", CTL_TEXT },
 		{ "STATE", "state", CTL_TEXT },
 		{ "REASON", "reason", CTL_TEXT },
+		{ "CONTEXTS", "contexts", CTL_NUMBER },
+		{ "CONTEXT MEMORY", "context_memory_bytes", CTL_BYTES },
 	};
 	/* On a narrow terminal columns are omitted from the end of this list. */
-	static const char *const least[] = { "policy", "sessions", "gpu_seconds", "part",
-					     "gpu",    "sms",      "uuid",        "reason" };
+	static const char *const least[] = {
+		"policy", "sessions", "gpu_seconds", "part",     "gpu",
+		"sms",    "uuid",     "reason",      "contexts", "context_memory_bytes"
+	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 

@@ -195,7 +195,7 @@ static void
 print_head(const struct top_sample *before, const struct top_sample *now)
 {
 	const Gpupool__AdminReport *report = now->reply->report;
-	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX];
+	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX], contexts[CTL_VALUE_MAX];
 	uint64_t since = (uint64_t)time(NULL) - report->started_s;
 
 	print_line("gpupoold %s, process %u, uptime %s: %zu of %u sessions%s", report->version,
@@ -207,11 +207,13 @@ print_head(const struct top_sample *before, const struct top_sample *now)
 				       ? before->reply->report->devices[d]->gpu_ns
 				       : device->gpu_ns;
 
-		print_line(
-			"GPU %u: %s: busy %.1f %%, memory %s of %s", device->ordinal, device->name,
-			(double)busy_share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
-			ctl_format_bytes(device->memory, used),
-			ctl_format_bytes(device->memory_total, total));
+		print_line("GPU %u: %s: busy %.1f %%, memory %s of %s, contexts %u, %s",
+			   device->ordinal, device->name,
+			   (double)busy_share(old, device->gpu_ns, now->at_ns - before->at_ns) /
+				   100,
+			   ctl_format_bytes(device->memory, used),
+			   ctl_format_bytes(device->memory_total, total), device->contexts,
+			   ctl_format_bytes(device->context_memory, contexts));
 	}
 	printf("\n");
 }

@@ -5,15 +5,38 @@
 
 #include <string.h>
 
+/* Adds the memory of all contexts of the worker, and of each, such as "0: 518.0M, 1: 520.0M". */
+static void
+add_contexts(struct ctl_table *table, const Gpupool__AdminWorker *worker)
+{
+	char text[1024] = "", memory[CTL_VALUE_MAX];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < worker->n_contexts; i++) {
+		const Gpupool__AdminContext *context = worker->contexts[i];
+
+		sum += context->memory;
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u: %s",
+			       i ? ", " : "", context->device,
+			       ctl_format_bytes(context->memory, memory));
+	}
+	ctl_table_number(table, sum);
+	ctl_table_text(table, *text ? text : NULL);
+}
+
 static int
 worker_list(const struct ctl *ctl)
 {
 	static const char *const states[] = { "starting", "serving", "retiring", "lost" };
-	static const struct ctl_column columns[] = { { "PID", "pid", CTL_NUMBER },
-						     { "STATE", "state", CTL_TEXT },
-						     { "SESSIONS", "sessions", CTL_NUMBER },
-						     { "CLASS", "class", CTL_TEXT },
-						     { "TENANT", "tenant", CTL_TEXT } };
+	static const struct ctl_column columns[] = {
+		{ "PID", "pid", CTL_NUMBER },
+		{ "STATE", "state", CTL_TEXT },
+		{ "SESSIONS", "sessions", CTL_NUMBER },
+		{ "CLASS", "class", CTL_TEXT },
+		{ "TENANT", "tenant", CTL_TEXT },
+		{ "CONTEXT MEMORY", "context_memory_bytes", CTL_BYTES },
+		{ "BY GPU", "context_memory_by_gpu", CTL_TEXT }
+	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
@@ -32,6 +55,7 @@ worker_list(const struct ctl *ctl)
 		ctl_table_number(&table, worker->sessions);
 		ctl_table_text(&table, worker->class_);
 		ctl_table_text(&table, worker->tenant);
+		add_contexts(&table, worker);
 	}
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);

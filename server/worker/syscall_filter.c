@@ -24,8 +24,8 @@
 
 /* Calls that a worker never needs once it serves sessions. */
 static const uint32_t forbidden[] = {
-	/* Other programs. NVIDIA's driver starts nvidia-modprobe, but only while it opens devices,
-	 * before the filter is installed. */
+	/* Other programs. NVIDIA's driver starts nvidia-modprobe to make a missing file of a
+	 * device, which needs root: also for contexts that are created later the files exist. */
 	SYS_execve,
 	SYS_execveat,
 /* Other processes. The leak check of the address sanitizer attaches to its own threads. */

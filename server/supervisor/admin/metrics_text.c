@@ -69,6 +69,8 @@ VALUE(device_memory_total_mib, s->device->memory_total >> 20)
 VALUE(device_multiprocessors, s->device->multiprocessors)
 VALUE(device_gpu, s->device->gpu_ns)
 VALUE(device_sick, s->device->sick)
+VALUE(device_contexts, s->device->contexts)
+VALUE(device_context_memory, s->device->context_memory)
 VALUE(tenant_sessions, s->tenant->sessions)
 VALUE(tenant_sessions_total, s->tenant->sessions_total)
 VALUE(weight, s->line->weight)
@@ -139,6 +141,11 @@ static const struct family families[] = {
 	  SCOPE_DEVICE, device_gpu, NULL },
 	{ "gpupool_device_sick", "Whether the device has failed, so that no session uses it.",
 	  SCOPE_DEVICE, device_sick, NULL },
+	{ "gpupool_device_contexts", "Workers with a CUDA context on the device.", SCOPE_DEVICE,
+	  device_contexts, NULL },
+	{ "gpupool_device_context_memory_bytes",
+	  "Device memory of the workers' CUDA contexts, which counts for no tenant.", SCOPE_DEVICE,
+	  device_context_memory, NULL },
 	{ "DCGM_FI_DEV_FB_USED", "Device memory allocated by sessions (in MiB).", SCOPE_DEVICE,
 	  device_memory_mib, NULL },
 	{ "DCGM_FI_DEV_FB_TOTAL", "Device memory in all (in MiB).", SCOPE_DEVICE,

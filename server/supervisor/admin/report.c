@@ -43,6 +43,9 @@ struct buffer {
 	Gpupool__AdminQuarantine *quarantine_list[GPD_QUARANTINE_MAX];
 	char reasons[GPD_QUARANTINE_MAX][GPD_QUARANTINE_TEXT_MAX];
 	Gpupool__AdminWorker workers[GPD_WORKERS_MAX], *worker_list[GPD_WORKERS_MAX];
+	struct {
+		Gpupool__AdminContext all[GPD_LEDGER_DEVICES], *list[GPD_LEDGER_DEVICES];
+	} contexts[GPD_WORKERS_MAX];               /* by worker */
 	struct tenant tenants[GPD_LEDGER_TENANTS]; /* indexed as in the ledger */
 	Gpupool__AdminTenant *tenant_list[GPD_LEDGER_TENANTS];
 	struct session sessions[GPD_LEDGER_SESSIONS]; /* indexed as in the ledger */
@@ -277,6 +280,18 @@ add_devices(const struct gpd_report_source *source, struct buffer *buffer)
 static void
 devices_sum(Gpupool__AdminReport *report)
 {
+	for (size_t w = 0; w < report->n_workers; w++) {
+		const Gpupool__AdminWorker *worker = report->workers[w];
+
+		for (size_t i = 0; i < worker->n_contexts; i++) {
+			const Gpupool__AdminContext *context = worker->contexts[i];
+
+			if (context->device >= report->n_devices)
+				continue;
+			report->devices[context->device]->contexts++;
+			report->devices[context->device]->context_memory += context->memory;
+		}
+	}
 	for (size_t t = 0; t < report->n_tenants; t++) {
 		const Gpupool__AdminTenant *tenant = report->tenants[t];
 
@@ -381,6 +396,27 @@ worker_set_class(const struct gpd_report_source *source, const struct gpd_worker
 	}
 }
 
+/* Lists the contexts of the last worker, without one that is being created. */
+static void
+add_contexts(const struct gpd_worker_process *process, struct buffer *buffer)
+{
+	size_t index = buffer->report.n_workers - 1;
+	Gpupool__AdminWorker *worker = &buffer->workers[index];
+	uint32_t contexts = process->facts ? process->contexts & ~process->creating : 0;
+
+	worker->contexts = buffer->contexts[index].list;
+	for (uint32_t d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		Gpupool__AdminContext *context = &buffer->contexts[index].all[worker->n_contexts];
+
+		if (!(contexts >> d & 1))
+			continue;
+		gpupool__admin_context__init(context);
+		context->device = d;
+		context->memory = process->context_bytes[d];
+		worker->contexts[worker->n_contexts++] = context;
+	}
+}
+
 static void
 add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 {
@@ -395,6 +431,7 @@ add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 		worker->state = worker_get_state(process);
 		worker->hangs = process->heartbeat.hangs;
 		worker_set_class(source, process, worker);
+		add_contexts(process, buffer);
 		buffer->report.workers_ready += process->state == GPD_WORKER_SPARE;
 		buffer->report.workers_hanging += process->heartbeat.hangs;
 	}

@@ -203,9 +203,14 @@ TEST(workers_are_told_with_their_state_and_sessions)
 	struct gpd_worker_process retiring = { .next = &lost,
 					       .pid = 101,
 					       .state = GPD_WORKER_RETIRED };
+	Gpupool__Welcome facts = GPUPOOL__WELCOME__INIT;
 	struct gpd_worker_process serving = { .next = &retiring,
 					      .pid = 100,
-					      .state = GPD_WORKER_SERVING };
+					      .state = GPD_WORKER_SERVING,
+					      .facts = &facts,
+					      .contexts = 3,
+					      .creating = 1,
+					      .context_bytes = { 0, 500 } };
 	Gpupool__AdminReport *report;
 
 	admission.workers = &serving;
@@ -217,6 +222,10 @@ TEST(workers_are_told_with_their_state_and_sessions)
 	assert_int_equal(report->workers[1]->state, GPUPOOL__ADMIN_WORKER__STATE__RETIRING);
 	assert_int_equal(report->workers[2]->state, GPUPOOL__ADMIN_WORKER__STATE__LOST);
 	assert_int_equal(report->workers[2]->sessions, 0);
+	assert_int_equal(report->workers[0]->n_contexts, 1);
+	assert_int_equal(report->workers[0]->contexts[0]->device, 1);
+	assert_int_equal(report->workers[0]->contexts[0]->memory, 500);
+	assert_int_equal(report->workers[1]->n_contexts, 0);
 	assert_int_equal(report->sessions_max, 77);
 	assert_int_equal(report->driver_version, 13000);
 	gpd_report_free(report);
