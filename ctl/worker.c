@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Adds the memory of all contexts of the worker, and of each, such as "0: 518.0M, 1: 520.0M". */
+/* Adds the memory of all contexts of the worker, and of each, such as "0: 518 MiB, 1: 520 MiB". */
 static void
 add_contexts(struct ctl_table *table, const Gpupool__AdminWorker *worker)
 {

@@ -13,6 +13,7 @@ static const struct {
 } faults[] = {
 	[GS_DEVICE_LOST] = { "lost", "found" },
 	[GS_DEVICE_BROKEN] = { "broken", "works" },
+	[GS_DEVICE_FULL] = { "full", "roomy" },
 };
 
 bool

@@ -7,6 +7,7 @@
  *   0 ecc         the driver reports a double-bit ECC error
  *   0 lost        the device has fallen off the bus, until "0 found"
  *   0 broken      no context can be created on the device, until "0 works"
+ *   0 full        the device has no memory for another context, until "0 roomy"
  *
  * Other lines, and a last line without its newline, are ignored. Without the variable there are no
  * events, as with a driver that does not support them.
@@ -30,6 +31,7 @@ struct gs_device_event {
 enum gs_device_fault {
 	GS_DEVICE_LOST,
 	GS_DEVICE_BROKEN,
+	GS_DEVICE_FULL,
 };
 
 /* Returns whether events can be injected. */

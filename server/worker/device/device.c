@@ -120,6 +120,8 @@ context_create(int ordinal)
 	report.step = GPD_CONTEXT_CREATED;
 	report.bytes = gpd_nvml_get_own_memory(ordinal, before);
 	hooks->report(ordinal, &report);
+	gpd_debug("device %d: context of %llu MiB created", ordinal,
+		  (unsigned long long)(report.bytes >> 20));
 	atomic_store_explicit(&gpd_devices.all[ordinal].has_context, true, memory_order_release);
 	return CUDA_SUCCESS;
 }

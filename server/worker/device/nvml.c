@@ -283,7 +283,7 @@ static uint64_t
 read_own_use(struct known *known) GP_LOCKED(lock)
 {
 	answer (*get_processes)(device, unsigned int *, struct process *);
-	struct process processes[PROCESSES_MAX];
+	struct process processes[PROCESSES_MAX] = { 0 };
 	unsigned int count = PROCESSES_MAX;
 
 	*(void **)&get_processes = symbol_find("nvmlDeviceGetComputeRunningProcesses_v3");

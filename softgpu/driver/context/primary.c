@@ -88,6 +88,8 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (gs_device_has_fault(dev, GS_DEVICE_BROKEN) || gs_device_has_fault(dev, GS_DEVICE_LOST))
 		return CUDA_ERROR_UNKNOWN;
+	if (gs_device_has_fault(dev, GS_DEVICE_FULL))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	gs_device_simulate_context();
 	pthread_mutex_lock(&lock);
 	if (primaries[dev].retained == 0 && !gs_space_charge(dev, gs_device_context_memory()))

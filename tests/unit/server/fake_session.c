@@ -311,6 +311,20 @@ gpd_device_enter(int ordinal)
 	return gpd_device_get(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+bool
+gpd_device_has_context(int ordinal)
+{
+	return gpd_device_get(ordinal) != NULL;
+}
+
+CUresult
+gpd_device_get_memory(int ordinal, size_t *free_p, size_t *total_p)
+{
+	CUresult result = gpd_device_enter(ordinal);
+
+	return result == CUDA_SUCCESS ? gpd_driver.cuMemGetInfo_v2(free_p, total_p) : result;
+}
+
 CUresult
 gpd_device_enter_any(void)
 {

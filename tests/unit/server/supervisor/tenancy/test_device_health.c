@@ -81,4 +81,28 @@ UNIT_TEST(the_third_context_in_a_row_that_fails_makes_a_device_sick)
 	assert_string_equal(health.reason, "no context can be created: workers hang or crash");
 }
 
+UNIT_TEST(a_worker_that_has_run_sessions_only_makes_a_device_suspect)
+{
+	struct gpd_device_health health = { 0 };
+
+	assert_false(gpd_device_health_suspect(&health, CUDA_ERROR_OUT_OF_MEMORY));
+	assert_false(gpd_device_health_suspect(&health, CUDA_ERROR_DEVICE_UNAVAILABLE));
+	for (int i = 0; i < 2 * GPD_DEVICE_FAILURES_MAX; i++)
+		assert_true(gpd_device_health_suspect(&health, CUDA_ERROR_UNKNOWN));
+	assert_false(gpd_device_is_sick(&health));
+	gpd_device_health_context_created(&health);
+	assert_false(health.suspect);
+	/* An attempt without a result is not repeated without end. */
+	assert_true(gpd_device_health_suspect(&health, 0));
+	assert_false(gpd_device_health_context_failed(&health, 0, CUDA_ERROR_OUT_OF_MEMORY));
+	assert_false(health.suspect);
+	/* A device that is sick is tried no more. */
+	assert_true(gpd_device_health_suspect(&health, CUDA_ERROR_UNKNOWN));
+	for (int i = 0; i < GPD_DEVICE_FAILURES_MAX; i++)
+		(void)gpd_device_health_context_failed(&health, 0, CUDA_ERROR_UNKNOWN);
+	assert_true(gpd_device_is_sick(&health));
+	assert_false(health.suspect);
+	assert_false(gpd_device_health_suspect(&health, CUDA_ERROR_UNKNOWN));
+}
+
 UNIT_TEST_MAIN(log_errors_only, NULL)

@@ -44,4 +44,55 @@ UNIT_TEST(every_state_but_the_last_can_end)
 	}
 }
 
+static int
+follow(struct gpd_worker_process *process, int device, enum gpd_context_step step, uint64_t bytes)
+{
+	const struct gpd_channel_context context = { .step = (uint32_t)step, .bytes = bytes };
+	const struct gpd_channel_message message = {
+		.header = { .type = GPD_CHANNEL_CONTEXT, .result = device },
+		.data = &context,
+		.size = sizeof(context),
+	};
+
+	return gpd_worker_process_follow_context(process, &message);
+}
+
+UNIT_TEST(contexts_of_a_worker_are_followed)
+{
+	struct gpd_worker_process process = { .devices = 7, .contexts = 1 };
+
+	assert_int_equal(follow(&process, 0, GPD_CONTEXT_STARTS, 0), 0);
+	assert_int_equal(process.creating, 1);
+	assert_int_equal(follow(&process, 0, GPD_CONTEXT_CREATED, 500), 0);
+	assert_int_equal(process.creating, 0);
+	assert_int_equal(process.context_bytes[0], 500);
+	/* Two at once, of which one fails. */
+	(void)follow(&process, 1, GPD_CONTEXT_STARTS, 0);
+	(void)follow(&process, 2, GPD_CONTEXT_STARTS, 0);
+	assert_int_equal(process.contexts, 7);
+	assert_int_equal(process.creating, 6);
+	(void)follow(&process, 1, GPD_CONTEXT_FAILED, 9);
+	(void)follow(&process, 2, GPD_CONTEXT_CREATED, 7);
+	assert_int_equal(process.contexts, 5);
+	assert_int_equal(process.creating, 0);
+	assert_int_equal(process.context_bytes[1], 0);
+	assert_int_equal(process.context_bytes[2], 7);
+}
+
+UNIT_TEST(a_report_of_a_context_that_is_not_valid_changes_nothing)
+{
+	static const struct gpd_channel_context context = { .step = GPD_CONTEXT_CREATED,
+							    .bytes = 5 };
+	struct gpd_worker_process process = { 0 };
+	struct gpd_channel_message message = { .data = &context, .size = sizeof(context) - 1 };
+
+	assert_int_equal(follow(&process, -1, GPD_CONTEXT_CREATED, 5), -1);
+	assert_int_equal(follow(&process, GPD_LEDGER_DEVICES, GPD_CONTEXT_CREATED, 5), -1);
+	assert_int_equal(follow(&process, 0, (enum gpd_context_step)(GPD_CONTEXT_FAILED + 1), 5),
+			 -1);
+	assert_int_equal(gpd_worker_process_follow_context(&process, &message), -1);
+	assert_int_equal(process.contexts, 0);
+	assert_int_equal(process.context_bytes[0], 0);
+}
+
 UNIT_TEST_MAIN(NULL, NULL)

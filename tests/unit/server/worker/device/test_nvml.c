@@ -7,6 +7,7 @@
 #include "server/worker/device/nvml.h"
 #include "tests/test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t words[GP_STATE_WORDS];
@@ -97,6 +98,27 @@ UNIT_TEST(a_device_that_it_does_not_know_has_nothing)
 	for (size_t i = GP_STATE_NVML; i < GP_STATE_WORDS; i++)
 		assert_true(words[i] == GP_STATE_NONE);
 	assert_int_equal(texts_size, GP_STATE_TEXTS);
+}
+
+UNIT_TEST(memory_of_this_process_is_separated_from_that_of_others)
+{
+	assert_int_equal(gpd_nvml_get_free_memory(0), 7000);
+	(void)setenv("FAKE_USED", "518", 1);
+	assert_int_equal(gpd_nvml_get_own_memory(0, 9000), 518);
+	(void)unsetenv("FAKE_USED");
+	assert_int_equal(gpd_nvml_get_own_memory(0, 9000), 2000);
+	(void)setenv("FAKE_CONTAINER", "1", 1);
+	assert_int_equal(gpd_nvml_get_own_memory(0, 9000), 2000);
+	/* Others have freed memory meanwhile, or nothing is known. */
+	assert_int_equal(gpd_nvml_get_own_memory(0, 6000), 0);
+	assert_int_equal(gpd_nvml_get_own_memory(0, 0), 0);
+	(void)unsetenv("FAKE_CONTAINER");
+}
+
+UNIT_TEST(memory_of_a_device_that_it_does_not_know_is_not_known)
+{
+	assert_int_equal(gpd_nvml_get_free_memory(1), 0);
+	assert_int_equal(gpd_nvml_get_own_memory(1, 9000), 0);
 }
 
 UNIT_TEST_MAIN(setup, NULL)

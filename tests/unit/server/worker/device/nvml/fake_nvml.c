@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An NVML of one GPU that has one function of each shape, and counts how often it is asked. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+struct process {
+	unsigned int pid;
+	unsigned long long used;
+	unsigned int gpu_instance, compute_instance;
+};
 
 static int gpu, asked;
 
@@ -20,6 +28,9 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *value);
 int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *value);
 int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *three);
 int nvmlDeviceGetPciInfo_v3(void *device, char *info);
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *three);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count,
+					    struct process *processes);
 
 int
 nvmlInit_v2(void)
@@ -139,5 +150,29 @@ nvmlDeviceGetPciInfo_v3(void *device, char *info)
 
 	memset(info, 0, 68);
 	memcpy(info + 16, numbers, sizeof(numbers));
+	return 0;
+}
+
+int
+nvmlDeviceGetMemoryInfo(void *device, unsigned long long *three)
+{
+	three[0] = 10000;
+	three[1] = 7000;
+	three[2] = 3000;
+	return 0;
+}
+
+/* With FAKE_CONTAINER, does not know this process, as in a container; without FAKE_USED it knows
+ * it, but not how much it uses. */
+int
+nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count,
+					struct process *processes)
+{
+	const char *used = getenv("FAKE_USED");
+
+	processes[0] = (struct process){ .pid = (unsigned int)getpid() + 1, .used = 99 };
+	processes[1] = (struct process){ .pid = (unsigned int)getpid(),
+					 .used = used ? strtoull(used, NULL, 10) : ~0ULL };
+	*count = getenv("FAKE_CONTAINER") ? 1 : 2;
 	return 0;
 }
