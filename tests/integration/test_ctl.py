@@ -486,7 +486,8 @@ def _():
 def _():
     with Pool() as pool:
         result = pool.ctl("--format=csv", stdin="worker list\nnonsense\n\nsession list\nstatus now\nworker list\n").expect(status=1)
-        workers = f"pid,state,sessions,class,tenant,clients\n{pool.workers()[0]},serving,0,reserve,,0\n"
+        workers = ("pid,state,sessions,class,tenant,context_memory_bytes,context_memory_by_gpu,clients\n"
+                   f"{pool.workers()[0]},serving,0,reserve,,0,0: 0 B,0\n")
         require(result.out.startswith(workers + "id,tenant,") and result.out.endswith("\n" + workers), str(result))
         require(re.fullmatch('gpupoolctl: unknown command "nonsense": .*\ngpupoolctl: usage: gpupoolctl status\n', result.err), str(result))
 
@@ -498,7 +499,8 @@ def _():
         client.wait_for_output("free after")
         rows, table = check_formats(pool, "worker", "list")
         require(len(rows) == 1 and rows[0] == {"pid": str(pool.workers()[0]), "state": "serving", "sessions": "1", "clients": "1",
-                                                 "class": "tenant", "tenant": "default"}, table)
+                                                 "class": "tenant", "tenant": "default", "context_memory_bytes": "0",
+                                                 "context_memory_by_gpu": "0: 0 B"}, table)
         old = rows[0]["pid"]
         require(pool.ctl_out("worker", "replace", old) == "", "a success is not silent")
         pool.check_works()

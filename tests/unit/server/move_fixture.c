@@ -129,6 +129,7 @@ move_start(void **state)
 	    !find_functions())
 		return -1;
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	if (gpd_driver.cuInit(0) || gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, 0) ||
 	    gpd_device_enter(0) ||
 	    gpd_driver.cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))

@@ -236,6 +236,7 @@ schedule_setup(void **state)
 		.cuStreamWriteValue32_v2 = write_value,
 	};
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	gpd_devices.all[0].priority_greatest = -5;
 	if (!ledger)
 		make_ledger();

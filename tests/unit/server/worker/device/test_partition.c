@@ -127,6 +127,7 @@ setup(void **state)
 	gpd_driver.cuGreenCtxStreamCreate = create_green_stream;
 	gpd_driver.cuStreamCreateWithPriority = create_plain_stream;
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	gpd_devices.all[0].multiprocessors = (int)multiprocessors;
 	contexts_made = 0;
 	create_result = CUDA_SUCCESS;

@@ -108,6 +108,7 @@ setup(void **state)
 		.cuStreamQuery = stream_query,
 	};
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	if (!ledger) {
 		ledger = gpd_ledger_create(&fd);
 		assert_non_null(ledger);

@@ -117,6 +117,7 @@ setup(void **state)
 		.cuStreamWriteValue32_v2 = write_value,
 	};
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	memset(notes, 0, sizeof(notes));
 	memset(launchers, 0, sizeof(launchers));
 	memset(words, 0, sizeof(words));

@@ -132,6 +132,7 @@ setup(void **state)
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_driver.cuEventDestroy_v2 = destroy_event;
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	gpd_sessions.cpus = 1;
 	write_count = 0;
 	write_result = CUDA_SUCCESS;

@@ -113,6 +113,7 @@ setup(void **state)
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_driver.cuMemHostAlloc = no_memory;
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	streams_made = events_made = 0;
 	if (f)
 		f->session.account.entry = &f->entry;

@@ -129,6 +129,7 @@ setup(void **state)
 	gpd_driver.cuEventElapsedTime_v2 = elapsed;
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_devices.count = 1;
+	atomic_store(&gpd_devices.all[0].has_context, true);
 	gpu_ahead = 0;
 	work_ns = 0;
 	idle_gpu = false;
