@@ -168,11 +168,12 @@ context_activate_locked(struct gpc_context *context)
 	 * heap together with the context, and may have no memory for it. */
 	if (result == CUDA_SUCCESS)
 		result = gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpContextMake) &&
-					 !context->device->no_context
+					 !atomic_load(&context->device->no_context)
 				 ? context_create_remote(context, &args)
 				 : gpc_wait_gpContextCreate(context, &args);
 	parts_report_created(context, &args, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS) {
+		atomic_store(&context->device->no_context, false);
 		atomic_fetch_add(&gpc_contexts_active, 1);
 		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
 	}

@@ -62,9 +62,9 @@ struct gpc_device {
 	char pci_bus_id[16];
 	int pci_domain, pci_bus, pci_device;
 	uint64_t total_memory; /* bytes */
-	/* The daemon had to create a context for the session's first use, when the session
-	 * started. */
-	bool no_context;
+	/* The daemon may have to create a context for the next use of the device, which may fail.
+	 */
+	atomic_bool no_context;
 	atomic_uint_fast64_t granted; /* bytes granted in the Welcome for the first context; 0 after
 					 it has taken them */
 	struct gpc_allowance allowance;

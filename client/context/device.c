@@ -201,7 +201,7 @@ device_init(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 		       (unsigned int)device->pci_domain, (unsigned int)source->pci_bus & 0xff,
 		       (unsigned int)source->pci_device & 0xff);
 	device->total_memory = source->total_memory;
-	device->no_context = source->no_context;
+	atomic_store(&device->no_context, source->no_context);
 	atomic_store(&device->granted, from->granted);
 	(void)pthread_mutex_init(&device->allowance.lock, NULL);
 	device->priority_least = source->priority_least;

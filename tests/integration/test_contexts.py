@@ -11,7 +11,7 @@ import urllib.request
 from harness import PATIENCE, as_tenant, case, main, read_file, require, run, wait_until
 from hostile import SUCCESS
 from pool import Pool, ctl
-from wire import Session
+from wire import Session, field
 
 OUT_OF_MEMORY, DEVICE_UNAVAILABLE = 2, 46
 SHARED = "[daemon]\nisolation = shared\n"
@@ -117,7 +117,7 @@ def _():
         require(other.create_context() == SUCCESS and other.map(0, other.granularity) == SUCCESS, "device 0")
         begin = time.monotonic()
         calls = [Background(session.create_context, 1, 1, 0, 1) for session in (first, second)]
-        third = Background(lambda: Session(daemon.port))
+        third = Background(lambda: Session(daemon.port, more=field(10, 1)))
         other.copy_in(other.base, b"1234" * 4)
         require(other.copy_out(other.base, 16) == (SUCCESS, b"1234" * 4), "a copy on device 0")
         require(daemon.json("status"), "the daemon does not answer")

@@ -149,6 +149,22 @@ def _():
         wait_until("the worker without the device is replaced", lambda: worker not in daemon.workers(), PATIENCE)
 
 
+@case("a worker without a context on the sick device goes on, and is replaced after its last session")
+def _():
+    with Sick() as daemon:
+        program = daemon.stay(0)
+        worker, = daemon.workers()
+        daemon.inject("1 xid 79\n")
+        daemon.wait_for_log("error: device 1 is sick")
+        daemon.check_device(0)
+        states = {row["pid"]: row["state"] for row in daemon.json("worker", "list")}
+        require(states[worker] == "retiring", f"the worker gets new sessions: {states}")
+        program.finish().expect()
+        wait_until("the worker has ended", lambda: worker not in daemon.workers(), PATIENCE)
+        require("lost" not in daemon.log(), daemon.log())
+        daemon.check_device(0)
+
+
 @case("Xids that need no repair of the device change nothing, and are logged once")
 def _():
     with Sick() as daemon:

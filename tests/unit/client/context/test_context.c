@@ -118,6 +118,25 @@ TEST(context_that_an_old_daemon_has_no_room_for_works_once_there_is_some)
 	assert_int_equal(received(GP_CALL_gpContextMake), 0);
 }
 
+TEST(context_that_the_daemon_has_to_create_first_is_waited_for)
+{
+	CUcontext primary = gpc_device_get(0)->primary->handle.token, context;
+
+	atomic_store(&gpc_device_get(0)->no_context, true);
+	fixture.daemon.answer = refuse_creations;
+	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+	fixture.daemon.answer = fake_daemon_answer;
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 2);
+	assert_int_equal(received(GP_CALL_gpContextMake), 0);
+	/* It exists now, and the next one is posted. */
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 2);
+	assert_int_equal(received(GP_CALL_gpContextMake), 1);
+}
+
 /* Memory that the session has already is mapped with the first context, and nobody waits. */
 TEST(granted_memory_comes_with_the_first_context)
 {
