@@ -13,6 +13,7 @@ from hostile import SUCCESS
 from pool import Pool, ctl
 from wire import Session, field
 
+STACK_SIZE = 0
 OUT_OF_MEMORY, DEVICE_UNAVAILABLE = 2, 46
 SHARED = "[daemon]\nisolation = shared\n"
 TENANTS = "[daemon]\nisolation = tenant\n[tenant a]\ndevices = 0\n[tenant b]\ndevices = 1\n"
@@ -214,6 +215,19 @@ def _():
         require(taken >= CONTEXT and without[1]["free"] == without[1]["total"], f"{with_context} {without}")
         require(session.ask("gpDeviceState", {"device": 1, "what": 0})[0] == SUCCESS, "state")
         require(not [c for c in daemon.contexts() if 1 in c], f"{daemon.contexts()}")
+
+
+@case("the worker's own jobs use only devices that have a context")
+def _():
+    with Contexts() as daemon:
+        with Session(daemon.port) as session:
+            require(session.create_context() == SUCCESS, "device 0")
+            require(session.ask("gpContextSetLimit", {"context": 1, "limit": STACK_SIZE, "value": 16384})[0] == SUCCESS, "limit")
+        # The limit is lowered, and host memory is unregistered, while no device has work.
+        for name in ("hostalias", "arrays"):
+            run(name, remote=daemon.address).expect(err="")
+        daemon.settle()
+        require(daemon.created(0) >= 1 and daemon.created(1) == daemon.created(2) == 0, daemon.log())
 
 
 if __name__ == "__main__":
