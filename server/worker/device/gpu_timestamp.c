@@ -18,7 +18,7 @@ static const char code[] = ".version 6.0\n"
 			   "	ret;\n"
 			   "}\n";
 
-/* Written before there are sessions. */
+/* An element is written while the context of its device is created. */
 static struct kernel {
 	CUfunction function; /* NULL: it does not work */
 	/* Launches with priority are supported: the kernel need not wait until all blocks of
@@ -26,17 +26,24 @@ static struct kernel {
 	bool first;
 } kernels[GPD_DEVICES_MAX];
 
+/* Of a library that is loaded once, with the first context: a later context is created while
+ * kernels run on other devices, for which loading a library might wait. */
+static _Atomic(CUkernel) loaded;
+
 static CUresult
 kernel_load(CUfunction *function)
 {
 	/* Loaded for the life of the process. */
 	CUlibrary library;
-	CUkernel kernel;
-	CUresult result =
-		gpd_driver.cuLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0);
+	CUkernel kernel = atomic_load(&loaded);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result == CUDA_SUCCESS)
+	if (!kernel)
+		result = gpd_driver.cuLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0);
+	if (!kernel && result == CUDA_SUCCESS)
 		result = gpd_driver.cuLibraryEnumerateKernels(&kernel, 1, library);
+	if (result == CUDA_SUCCESS)
+		atomic_store(&loaded, kernel);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuKernelGetFunction(function, kernel);
 	return result;
@@ -111,6 +118,7 @@ void
 gpd_gpu_timestamp_stop(int device)
 {
 	kernels[device] = (struct kernel){ 0 };
+	atomic_store(&loaded, NULL);
 }
 
 bool

@@ -32,10 +32,10 @@
 
 /* Loads the kernel and runs it once, because the first launch of loaded code waits for all running
  * work. Blocks until the GPU has run it (cuCtxSynchronize()). Called once per device, which must be
- * current, before there are sessions and after gpd_marker_page_setup(). On failure a warning is
+ * current, when its context has been created and before anything uses it. On failure a warning is
  * logged, and gpd_gpu_timestamp_record() returns false. */
 void gpd_gpu_timestamp_start(int device);
-/* For tests: disables the kernel of the device. */
+/* For tests: disables the kernel of the device, and drops the loaded code. */
 void gpd_gpu_timestamp_stop(int device);
 
 /* Enqueues a write of the GPU's clock into the word, after the stream's work so far. device: the
