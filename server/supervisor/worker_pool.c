@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "server/common/base/client_address_name.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/workers/orphaned_work.h"
+#include "server/supervisor/worker_pool_internal.h"
 
 #include <cuda.h>
 #include <limits.h>
@@ -16,210 +16,15 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
-/* How long new sessions wait for orphaned work to end. */
-#define BUSY_MS 2000
 /* Successive workers of a group that end before they are ready. */
 #define EARLY_EXITS_MAX 5
-#define BACKOFF_MS 5000
 /* Limit of messages per worker and iteration, so that the others get their turn. */
 #define MESSAGES_MAX 256
 /* An iteration with this delay means that this process or the machine did not run. */
 #define LATE_MS 2000
 /* Time between two updates of the memory limits of control groups. */
 #define LIMIT_EVERY_MS 1000
-/* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
- * that is the only one, or that runs the sessions of several tenants; else the driver's default.
- * The time to create a context increases with the number of queues of all contexts on the device:
- * by 0.25 s for each context with 32 queues, by 0.02 s for one with 8 (H200, driver 580).
- */
-#define CONNECTIONS_MAX 32
-#define CONNECTIONS_DEFAULT 8
-
-static int
-get_connections(const struct gpd_worker_pool *c, uint32_t group)
-{
-	return group == GPD_GROUP_SHARED || !gpd_tenants_are_apart(&c->quota->tenants)
-		       ? CONNECTIONS_MAX
-		       : CONNECTIONS_DEFAULT;
-}
-
-/* Requirements of a worker. */
-struct worker_need {
-	uint32_t devices;  /* bit n: it may use device n */
-	uint32_t contexts; /* bit n: one that is started creates a context on device n */
-	bool exact;        /* it may use no other devices */
-	int connections;   /* as many hardware queues, or more */
-};
-
-/* A worker has a context on its first device when it is ready, and creates others when a session
- * uses them. */
-static uint32_t
-get_first(uint32_t devices)
-{
-	return devices & -devices;
-}
-
-static struct worker_need
-get_need(const struct gpd_worker_pool *c, uint32_t group)
-{
-	uint32_t devices = gpd_tenants_get_usable(&c->quota->tenants, group);
-
-	return (struct worker_need){
-		.devices = devices,
-		.contexts = get_first(devices),
-		.exact = true,
-		.connections = get_connections(c, group),
-	};
-}
-
-static struct gpd_worker_process *
-process_start(struct gpd_worker_pool *c, const struct worker_need *need)
-{
-	/* A daemon that has served GPUs must not continue with the software device. */
-	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
-			(!c->served || c->quota->tenants.software);
-	struct gpd_worker_start start = {
-		.driver = c->options->driver,
-		.software = software,
-		.rdma = c->options->rdma,
-		.peer_memory = !c->options->no_peer_memory,
-		.connections = need->connections,
-		.syscall_filter = c->options->syscall_filter,
-		.ledger_fd = c->quota->fd,
-	};
-	struct gpd_worker_process *process;
-	int64_t now = gp_now_ms();
-
-	gpd_tenants_list_devices(&c->quota->tenants, need->devices, &start.devices);
-	start.devices.contexts = need->contexts;
-	process = gpd_worker_process_start(&start);
-	if (!process) {
-		gpd_error("cannot start a worker: %m");
-		return NULL;
-	}
-	process->deadline_ms = now + WORKER_START_MS;
-	gpd_worker_cgroup_create(&c->cgroups, process->pid);
-	LL_PREPEND(c->admission->workers, process);
-	gpd_debug("worker %d starts", (int)process->pid);
-	return process;
-}
-
-/* Returns a spare worker that meets the need, or NULL. */
-static struct gpd_worker_process *
-find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state,
-	   const struct worker_need *need)
-{
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (process->spare && process->state == state && !process->channel_closed &&
-		    !(need->devices & ~process->devices) &&
-		    (!need->exact || need->devices == process->devices) &&
-		    process->connections >= need->connections)
-			return process;
-	}
-	return NULL;
-}
-
-static uint32_t
-count_spare(const struct gpd_worker_pool *c)
-{
-	uint32_t count = 0;
-
-	for (const struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next)
-		count += process->spare && process->state <= GPD_WORKER_SPARE;
-	return count;
-}
-
-/* Returns the number of spare workers that are kept for sessions that share a worker: 1 while there
- * is no such worker, so that the first session does not wait for a start. */
-static uint32_t
-count_first(const struct gpd_worker_pool *c)
-{
-	for (const struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (!process->spare && !gpd_worker_process_is_dedicated(process) &&
-		    process->state <= GPD_WORKER_BUSY)
-			return 0;
-	}
-	return 1;
-}
-
-/* Returns a worker that is spare, or starting as a spare, or new. */
-static struct gpd_worker_process *
-acquire_worker(struct gpd_worker_pool *c, const struct worker_need *need)
-{
-	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE, need);
-
-	if (!process)
-		process = find_spare(c, GPD_WORKER_STARTING, need);
-	if (!process)
-		return process_start(c, need);
-	process->spare = false;
-	return process;
-}
-
-/* Callback of the admission. A session may get a spare worker with more devices, so that it does
- * not wait for a start. */
-static struct gpd_worker_process *
-acquire_for_session(void *arg, uint32_t devices)
-{
-	struct gpd_worker_pool *c = arg;
-	const struct worker_need need = { .devices = devices,
-					  .contexts = get_first(devices),
-					  .connections = CONNECTIONS_DEFAULT };
-
-	return count_spare(c) > count_first(c) ? acquire_worker(c, &need) : process_start(c, &need);
-}
-
-static void
-start_worker(struct gpd_worker_pool *c, uint32_t group)
-{
-	const struct worker_need need = get_need(c, group);
-	struct gpd_worker_process *process = acquire_worker(c, &need);
-
-	c->admission->selected[group] = process;
-	c->groups[group].start_ms = process ? 0 : gp_now_ms() + BACKOFF_MS;
-	if (!process)
-		return;
-	process->group = group;
-	if (group != GPD_GROUP_SHARED)
-		(void)snprintf(process->tenant, sizeof(process->tenant), "%s",
-			       c->quota->ledger->tenants[group - 1].name);
-	/* It was spare. */
-	if (process->state == GPD_WORKER_SPARE)
-		(void)gpd_worker_process_set_state(process, GPD_WORKER_SERVING);
-}
-
-/* Stops assigning new sessions to the worker; if it was the selected one, another may be started at
- * start_ms. */
-static void
-worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *process,
-		    enum gpd_worker_process_state state, int64_t start_ms)
-{
-	/* Messages sent earlier may arrive when it is ENDING; it stays in that state then. */
-	(void)gpd_worker_process_set_state(process, state);
-	if (c->admission->selected[process->group] != process)
-		return;
-	c->admission->selected[process->group] = NULL;
-	c->groups[process->group].start_ms = start_ms;
-}
-
-/* Its sessions continue, and it exits after the last one. */
-static void
-worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *process)
-{
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
-
-	worker_stop_serving(c, process,
-			    gpd_worker_process_is_dedicated(process) ? GPD_WORKER_ABANDONED
-								     : GPD_WORKER_RETIRED,
-			    0);
-	if (gpd_channel_post(&process->channel, &header, NULL, 0, -1))
-		(void)kill(process->pid, SIGKILL);
-}
 
 /* If it has got a session since it sent the report, that session continues, and the worker reports
  * again when it has none. */
@@ -234,7 +39,7 @@ worker_worn(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 		return;
 	gpd_info("worker %d: %s; replacing the worker", (int)process->pid,
 		 gpd_channel_text(message, reason, sizeof(reason)));
-	worker_retire(c, process);
+	gpd_worker_pool_retire_worker(c, process);
 }
 
 static void
@@ -274,13 +79,13 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	c->served = true;
 	if (process->spare) {
 		if (!gpd_worker_process_set_state(process, GPD_WORKER_SPARE))
-			worker_retire(c, process);
+			gpd_worker_pool_retire_worker(c, process);
 		gpd_admission_retry_queued(c->admission);
 		return;
 	}
 	if (own) {
 		if (c->stopping || !gpd_admission_dedicated_ready(c->admission, process))
-			worker_retire(c, process);
+			gpd_worker_pool_retire_worker(c, process);
 		gpd_admission_retry_queued(c->admission);
 		return;
 	}
@@ -297,14 +102,14 @@ worker_end_sick(struct gpd_worker_pool *c, struct gpd_worker_process *process, i
 {
 	c->admission->workers_lost += process->facts != NULL;
 	snprintf(process->reason, sizeof(process->reason), "device %d is sick: %s", device, reason);
-	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, 0);
 	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
 				    process->reason);
 	(void)kill(process->pid, SIGKILL);
 }
 
-/* Other workers may not create a context on the device (ledger->sick); choose_workers() retires
- * them, because they have the device open. */
+/* Other workers may not create a context on the device (ledger->sick); gpd_worker_pool_select_all()
+ * retires them, because they have the device open. */
 void
 gpd_worker_pool_end_device(struct gpd_worker_pool *c, int device)
 {
@@ -379,7 +184,7 @@ worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	char text[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	worker_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
+	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
 	if (!c->served && first_worker_restart(c, process, message->header.result)) {
 		gpd_error("worker %d cannot start: %s", (int)process->pid, text);
 		return;
@@ -431,52 +236,8 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	gpd_admission_report_fault(c->admission, process, message->header.result, &lost);
 	snprintf(process->reason, sizeof(process->reason), "its context was lost");
 	process->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
-	worker_stop_serving(c, process, GPD_WORKER_LOST, 0);
+	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_LOST, 0);
 	gpd_admission_worker_lost(c->admission, process, message->header.result, &lost);
-}
-
-/* While orphaned work runs, the worker cannot load the modules of new clients. */
-static void
-worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *process,
-	    const struct gpd_channel_message *message)
-{
-	gpd_orphaned_work_update(process, c->quota->ledger, message);
-	if (gpd_worker_process_set_state(process, process->orphaned > 0 ? GPD_WORKER_BUSY
-									: GPD_WORKER_SERVING))
-		gpd_admission_retry_queued(c->admission);
-}
-
-/* Kills a worker with its sessions if too many are wedged, after `last` has become so. */
-static void
-kill_oldest_wedged_worker(struct gpd_worker_pool *c, const struct gpd_worker_process *last)
-{
-	struct gpd_worker_process *process =
-		gpd_orphaned_work_find_victim(c->admission->workers, last, c->quota->ledger);
-	char owners[300];
-
-	if (!process)
-		return;
-	gpd_orphaned_work_format_tenants(process, c->quota->ledger, owners, sizeof(owners));
-	snprintf(process->reason, sizeof(process->reason),
-		 "orphaned work of a tenant in more than %d workers: the oldest is killed",
-		 GPD_WEDGED_WORKERS_MAX);
-	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)process->pid, process->reason,
-		  owners);
-	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
-	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_LAUNCH_TIMEOUT,
-				    process->reason);
-	(void)kill(process->pid, SIGKILL);
-}
-
-/* The orphaned work does not end: existing sessions continue, new ones get another worker. */
-static void
-worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *process)
-{
-	gpd_warning("worker %d: orphaned work still running; new sessions use another worker",
-		    (int)process->pid);
-	worker_stop_serving(c, process, GPD_WORKER_WEDGED, 0);
-	gpd_admission_report_wedged(c->admission, process);
-	kill_oldest_wedged_worker(c, process);
 }
 
 /* Depending on the configuration, either only reports the hang, or kills the worker with its
@@ -496,7 +257,7 @@ worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 	c->admission->workers_lost++;
 	snprintf(process->reason, sizeof(process->reason),
 		 "its worker did not answer and was killed (on-hang = restart)");
-	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, 0);
 	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
 				    process->reason);
 	(void)kill(process->pid, SIGKILL);
@@ -536,206 +297,6 @@ check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 		    gpd_heartbeat_check(&process->heartbeat, &process->channel, now))
 			worker_is_hung(c, process);
 	}
-}
-
-/* Returns the group's oldest worker that can get new sessions. */
-static struct gpd_worker_process *
-find_serving(const struct gpd_worker_pool *c, uint32_t group)
-{
-	struct gpd_worker_process *found = NULL;
-
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (process->state == GPD_WORKER_SERVING && !process->channel_closed &&
-		    gpd_worker_process_serves(process, c->quota->ledger, group))
-			found = process;
-	}
-	return found;
-}
-
-/* Returns whether a session that arrives now has to wait for the start of a worker if this one is
- * gone. */
-static bool
-worker_is_last(const struct gpd_worker_pool *c, const struct gpd_worker_process *process)
-{
-	for (const struct gpd_worker_process *other = c->admission->workers; other;
-	     other = other->next) {
-		if (other != process && !other->channel_closed &&
-		    (other->state == GPD_WORKER_SERVING || other->state == GPD_WORKER_SPARE))
-			return false;
-	}
-	return true;
-}
-
-/* A worker that gets no new sessions and has only orphaned work is not needed; the selected one of
- * a group is kept for a while after its last session, and for as long as it is the last one. */
-static bool
-worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *process, int64_t now)
-{
-	const struct gpd_config *config = c->quota->tenants.config;
-	bool selected = process == c->admission->selected[process->group];
-	int sessions = 0;
-
-	if (process->state != GPD_WORKER_SERVING && process->state != GPD_WORKER_WEDGED)
-		return false;
-	for (const struct gpd_ledger_session *s = NULL;
-	     (s = gpd_ledger_next(c->quota->ledger, s, process->pid));)
-		sessions++;
-	if (sessions > process->orphaned)
-		process->unused_ms = 0;
-	else if (!process->unused_ms)
-		process->unused_ms = now;
-	if (sessions > process->orphaned)
-		return false;
-	if (!selected || !gpd_worker_process_serves(process, c->quota->ledger, process->group))
-		return true;
-	return now - process->unused_ms >= 1000 * (int64_t)config->worker_idle_timeout &&
-	       !worker_is_last(c, process);
-}
-
-static uint32_t
-spare_target(const struct gpd_worker_pool *c)
-{
-	return gpd_tenants_get_ready_workers(&c->quota->tenants) + count_first(c);
-}
-
-/* Returns the devices on which a new worker must try to create a context. */
-static uint32_t
-get_suspects(const struct gpd_worker_pool *c)
-{
-	uint32_t suspects = 0;
-
-	for (int i = 0; i < c->quota->tenants.device_count; i++) {
-		if (c->quota->tenants.devices[i].health.suspect)
-			suspects |= UINT32_C(1) << i;
-	}
-	return suspects;
-}
-
-/* Spare workers are started one at a time, after workers that sessions wait for. */
-static bool
-wants_spare(const struct gpd_worker_pool *c)
-{
-	for (const struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (process->state == GPD_WORKER_STARTING)
-			return false;
-	}
-	return count_spare(c) < spare_target(c) || get_suspects(c);
-}
-
-static void
-reserve_maintain(struct gpd_worker_pool *c, int64_t now)
-{
-	struct worker_need need = get_need(c, GPD_GROUP_SHARED);
-	const struct worker_need any = { 0 };
-	struct gpd_worker_process *process;
-
-	need.connections = get_connections(c, gpd_tenant_group(0));
-	need.contexts |= get_suspects(c) & need.devices;
-	if (need.devices && wants_spare(c) && c->spare_ms <= now) {
-		process = process_start(c, &need);
-		if (process)
-			process->spare = true;
-		else
-			c->spare_ms = now + BACKOFF_MS;
-	}
-	while (count_spare(c) > spare_target(c) &&
-	       (process = find_spare(c, GPD_WORKER_SPARE, &any)))
-		worker_retire(c, process);
-}
-
-/* Selects a worker for new sessions of the group. Returns whether it can get them now. */
-static bool
-choose_worker(struct gpd_worker_pool *c, uint32_t group)
-{
-	struct gpd_worker_process *selected = c->admission->selected[group], *other;
-	const struct worker_need need = get_need(c, group);
-
-	if (selected && selected->state == GPD_WORKER_SERVING)
-		return true;
-	other = find_serving(c, group);
-	if (other)
-		c->admission->selected[group] = other;
-	else if (!selected && need.devices && c->groups[group].start_ms <= gp_now_ms() &&
-		 (find_spare(c, GPD_WORKER_SPARE, &need) || gpd_admission_may_start(c->admission)))
-		start_worker(c, group);
-	selected = c->admission->selected[group];
-	return selected && selected->state == GPD_WORKER_SERVING;
-}
-
-/* Callback of the admission. */
-static void
-select_worker(void *arg, uint32_t group)
-{
-	struct gpd_worker_pool *c = arg;
-
-	if (c->served && !c->stopping)
-		(void)choose_worker(c, group);
-}
-
-/* Selects workers for queued clients: one may have failed since the client was queued. Returns
- * whether a queued client has a worker now. */
-static bool
-choose_for_queued(struct gpd_worker_pool *c)
-{
-	bool chosen = false;
-
-	for (const struct gpd_connection *p = c->admission->connection_list; p; p = p->next) {
-		if (p->state == GPD_CONNECTION_QUEUED && !p->full_reason[0] &&
-		    !p->assignment.dedicated)
-			chosen = choose_worker(c, p->assignment.group) || chosen;
-	}
-	return chosen;
-}
-
-static bool
-worker_is_shared(const struct gpd_worker_process *process)
-{
-	return process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_WEDGED;
-}
-
-/* Retires workers whose new sessions may use a device that the workers do not know: it has been
- * enabled or, by the configuration, allowed since they started. Retires those that know a sick
- * device, too: it cannot be reset while a process has it open. */
-static void
-retire_unfit_workers(struct gpd_worker_pool *c)
-{
-	uint32_t sick = 0;
-
-	for (int i = 0; i < c->quota->tenants.device_count; i++) {
-		if (gpd_device_is_sick(&c->quota->tenants.devices[i].health))
-			sick |= UINT32_C(1) << i;
-	}
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		uint32_t group = process->spare ? GPD_GROUP_SHARED : process->group;
-
-		if ((worker_is_shared(process) || process->state == GPD_WORKER_SPARE) &&
-		    ((gpd_tenants_get_usable(&c->quota->tenants, group) & ~process->devices) ||
-		     (process->devices & sick)))
-			worker_retire(c, process);
-	}
-}
-
-/* Selects the workers for new sessions, and retires those that are not needed. */
-static void
-choose_workers(struct gpd_worker_pool *c, int64_t now)
-{
-	retire_unfit_workers(c);
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
-			worker_wedged(c, process);
-	}
-	if (c->served && choose_for_queued(c))
-		gpd_admission_retry_queued(c->admission);
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		if (worker_is_unneeded(c, process, now))
-			worker_retire(c, process);
-	}
-	reserve_maintain(c, now);
 }
 
 /* The ledger contains the sessions that have been recalled. */
@@ -816,7 +377,7 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 			lane_refused(c, &message);
 			break;
 		case GPD_CHANNEL_BUSY:
-			worker_busy(c, process, &message);
+			gpd_worker_pool_handle_busy(c, process, &message);
 			break;
 		case GPD_CHANNEL_WORN:
 			worker_worn(c, process, &message);
@@ -879,7 +440,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	/* With a reason it was killed, and its successor does not fail because of that. */
 	if (process->spare && !retired && !process->reason[0] && c->served)
 		c->spare_ms = now + BACKOFF_MS;
-	worker_stop_serving(c, process, GPD_WORKER_ENDING, start);
+	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, start);
 	gpd_admission_report_ended(c->admission, process,
 				   c->stopping          ? "the daemon is stopping"
 				   : process->reason[0] ? process->reason
@@ -902,8 +463,8 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 		.quota = admission->quota,
 		.cgroups = { .folder = -1 },
 	};
-	admission->start_dedicated = acquire_for_session;
-	admission->select_worker = select_worker;
+	admission->start_dedicated = gpd_worker_pool_acquire_for_session;
+	admission->select_worker = gpd_worker_pool_select;
 	admission->arg = c;
 }
 
@@ -952,7 +513,7 @@ gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 	limit_memory(c, now);
 	if (!c->stopping) {
 		check_heartbeats(c, now);
-		choose_workers(c, now);
+		gpd_worker_pool_select_all(c, now);
 	}
 }
 
@@ -1004,25 +565,6 @@ gpd_worker_pool_stop(struct gpd_worker_pool *c)
 		if (gpd_channel_post(&process->channel, &header, NULL, 0, -1))
 			(void)kill(process->pid, SIGKILL);
 	}
-}
-
-bool
-gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
-{
-	bool found = false;
-
-	for (struct gpd_worker_process *process = c->admission->workers; process;
-	     process = process->next) {
-		bool chosen = process->pid == worker;
-
-		found = found || (chosen && process->state >= GPD_WORKER_SERVING &&
-				  process->state <= GPD_WORKER_DEDICATED);
-		/* Those of the reserve lack the reason for the replacement (such as another
-		 * driver), too. */
-		if ((worker_is_shared(process) && chosen) || process->state == GPD_WORKER_SPARE)
-			worker_retire(c, process);
-	}
-	return found;
 }
 
 void
