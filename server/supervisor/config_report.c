@@ -60,6 +60,7 @@ gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloa
 		gp_admin_format_uuid(&uuid, devices[d].uuid);
 		devices[d].memory = device->memory;
 		devices[d].multiprocessors = (int)device->multiprocessors;
+		devices[d].context = gpd_tenants_get_context_memory(tenants, d);
 	}
 	gpd_lint_devices(&lint, devices, tenants->device_count);
 }
@@ -324,6 +325,10 @@ check_devices(struct check *check, gpd_lint_list_devices *list_devices)
 		check_report(check, false, "cannot open a driver with a device: %s (use --driver)",
 			     unchecked);
 	gpd_lint_devices(&check->lint, devices, count < 0 ? 0 : count);
+	for (int d = 0; d < count; d++) {
+		if (gpd_lint_shares(check->lint.config, devices, count, d, error))
+			printf("%s\n", error);
+	}
 }
 
 static int

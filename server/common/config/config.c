@@ -14,6 +14,7 @@
 
 #define FILE_MAX (1ul << 20)
 #define MEMORY_UNIT (2ul << 20)
+#define PLACES_MIN 2
 
 void
 gpd_config_free(struct gpd_config *config)
@@ -232,6 +233,7 @@ gpd_config_device(const struct gpd_config *config, int ordinal, const char *uuid
 		.virtual_number = 1,
 		.visible = 1,
 		.sm_granularity = 2,
+		.workers = config->workers_per_device,
 	};
 
 	for (enum rank rank = RANK_ANY; rank <= RANK_UUID; rank++)
@@ -287,6 +289,74 @@ gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant, uint64
 {
 	return amount_resolve_part(&config->tenants[tenant].pinned_memory, &config->pinned_memory,
 				   machine_bytes, parts);
+}
+
+uint32_t
+gpd_config_get_places(const struct gpd_config_device *device, uint64_t memory, uint64_t context)
+{
+	uint64_t places = context ? memory / 10 / context : GPD_PLACES_MAX;
+
+	if (device->workers)
+		return device->workers;
+	if (places < PLACES_MIN)
+		return PLACES_MIN;
+	return places < GPD_PLACES_MAX ? (uint32_t)places : GPD_PLACES_MAX;
+}
+
+uint64_t
+gpd_config_get_remaining(uint64_t memory, uint32_t contexts, uint64_t context)
+{
+	unsigned __int128 taken = (unsigned __int128)contexts * context;
+
+	return taken < memory ? memory - (uint64_t)taken : 0;
+}
+
+const char *
+gpd_config_get_sharing_key(const struct gpd_config_quota *quota,
+			   const struct gpd_config_device *device)
+{
+	if (!quota->allowed)
+		return NULL;
+	if (gpd_config_amount_is_set(&quota->sm))
+		return "sm";
+	if (gpd_config_amount_is_set(&quota->session_sm))
+		return "session-sm";
+	if (device->virtual_number > 1)
+		return "virtual-number";
+	return device->policy != GPD_POLICY_NONE ? "policy" : NULL;
+}
+
+bool
+gpd_config_is_apart(const struct gpd_config_tenant *tenant)
+{
+	return tenant->isolation_set && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
+					 tenant->isolation == GPD_CONFIG_ISOLATION_SESSION);
+}
+
+static bool
+tenant_is_shared(const struct gpd_config_tenant *tenant, const struct gpd_config_device *devices,
+		 int count)
+{
+	bool shared = tenant->isolation == GPD_CONFIG_ISOLATION_SHARED ||
+		      tenant->isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY;
+
+	for (int i = 0; !shared && !gpd_config_is_apart(tenant) && i < count; i++)
+		shared = gpd_config_get_sharing_key(&tenant->devices[i], &devices[i]) != NULL;
+	return shared;
+}
+
+bool
+gpd_config_has_one_worker(const struct gpd_config *config, const struct gpd_config_device *devices,
+			  int count, int device)
+{
+	for (int i = 0; i < config->tenant_count; i++) {
+		const struct gpd_config_tenant *tenant = &config->tenants[i];
+
+		if (tenant->sessions_max && tenant->devices[device].allowed &&
+		    !tenant_is_shared(tenant, devices, count))
+			return false;
+	}
+	return true;
 }
 
 bool

@@ -133,13 +133,16 @@ struct gpd_config_tenant {
 	struct gpd_config_network *networks; /* addresses of clients that may use the tenant */
 };
 
-/* Settings of a device. Defaults: GPD_POLICY_NONE, 1 virtual device, visible, granularity 2. */
+/* Settings of a device. Defaults: GPD_POLICY_NONE, 1 virtual device, visible, granularity 2, and
+ * the daemon's workers_per_device. */
 struct gpd_config_device {
 	uint32_t policy; /* enum gpd_policy (ledger.h) */
 	/* Number of equal virtual devices that it is presented as; 1: itself. */
 	uint32_t virtual_number;
 	uint32_t visible;        /* 1: clients can see it */
 	uint32_t sm_granularity; /* multiprocessors are assigned in multiples of it: 2 or 8 */
+	/* Number of workers that may have a context on it; 0: gpd_config_get_places() decides. */
+	uint32_t workers;
 };
 
 /* A section [device ...] of the file; gpd_config_device() applies it. */
@@ -169,8 +172,10 @@ struct gpd_config {
 	uint32_t lanes_max;    /* maximum number of lanes (data connections) per session */
 	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
 	uint32_t sessions_per_address;
-	/* Idle workers kept in reserve; GPD_READY_WORKERS_DEFAULT: not set. */
+	/* Idle workers kept in reserve for each device; GPD_READY_WORKERS_DEFAULT: not set. */
 	uint32_t ready_workers;
+	/* Workers that may have a context on a device; 0: gpd_config_get_places() decides. */
+	uint32_t workers_per_device;
 	/* Seconds after which a worker without sessions ends. */
 	uint32_t worker_idle_timeout;
 	uint32_t quarantine;   /* seconds for which a faulting program is isolated; 0: never */
@@ -271,6 +276,31 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
  */
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
+
+/* Memory that a CUDA context takes of a device until one has been measured, in bytes. */
+#define GPD_CONTEXT_MEMORY ((uint64_t)512 << 20)
+
+/* Returns the number of workers that may have a context on the device: its places. If no key sets
+ * it, as many as fit into a tenth of the device's memory, at least 2. context: memory of a context
+ * in bytes; 0: it takes none, and without a key there are GPD_PLACES_MAX. */
+uint32_t gpd_config_get_places(const struct gpd_config_device *device, uint64_t memory,
+			       uint64_t context);
+/* Maximum number of places of a device. */
+#define GPD_PLACES_MAX 4096
+/* Returns the memory of the device in bytes of which shares are taken: what remains when `contexts`
+ * contexts of this size have been created. */
+uint64_t gpd_config_get_remaining(uint64_t memory, uint32_t contexts, uint64_t context);
+/* Returns the key because of which a tenant with this quota on the device needs one context for all
+ * of its sessions there; NULL: there is none. A static text. */
+const char *gpd_config_get_sharing_key(const struct gpd_config_quota *quota,
+				       const struct gpd_config_device *device);
+/* Returns whether all tenants that may use the device and have sessions run in one worker, that of
+ * class "shared". devices: settings of all devices, `count` elements. */
+bool gpd_config_has_one_worker(const struct gpd_config *config,
+			       const struct gpd_config_device *devices, int count, int device);
+/* Returns whether the tenant's own section sets a class stricter than "shared", which takes
+ * precedence over gpd_config_get_sharing_key(). */
+bool gpd_config_is_apart(const struct gpd_config_tenant *tenant);
 
 /* Returns whether the amount is a limit. */
 bool gpd_config_amount_is_set(const struct gpd_config_amount *amount);

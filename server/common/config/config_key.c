@@ -351,6 +351,8 @@ static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31,
 static_assert(GP_LANES_MAX == 16, "1 to 16");
 static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 
+static_assert(GPD_PLACES_MAX == 4096, "1 to 4096");
+#define WORKERS_WRONG "is not a number from 1 to 4096"
 #define ISOLATION_WRONG "is not one of shared, tenant, session, shared-only"
 
 /* Initializers for the struct and field that receive a value. */
@@ -368,6 +370,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .wrong = ISOLATION_WRONG },
 	{ "ready-workers", read_number, KEY_FIELD(gpd_config, ready_workers), .min = 0, .max = 16,
 	  .wrong = "is not a number from 0 to 16" },
+	{ "workers-per-device", read_number, KEY_FIELD(gpd_config, workers_per_device), .min = 1,
+	  .max = GPD_PLACES_MAX, .wrong = WORKERS_WRONG },
 	{ "host-memory", read_memory, KEY_FIELD(gpd_config, host_memory) },
 	{ "code-memory", read_memory, KEY_FIELD(gpd_config, code_memory) },
 	{ "pinned-memory", read_memory, KEY_FIELD(gpd_config, pinned_memory) },
@@ -410,6 +414,8 @@ static const struct gpd_config_key device_keys[] = {
 	  .keywords = yes_no, .wrong = "is neither yes nor no" },
 	{ "sm-granularity", read_granularity, KEY_FIELD(gpd_config_device, sm_granularity),
 	  .min = 2, .max = 8, .wrong = "is neither 2 nor 8" },
+	{ "workers-per-device", read_number, KEY_FIELD(gpd_config_device, workers), .min = 1,
+	  .max = GPD_PLACES_MAX, .wrong = WORKERS_WRONG },
 };
 
 static const struct gpd_config_key tenant_keys[] = {

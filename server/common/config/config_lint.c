@@ -141,8 +141,7 @@ lint_class(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant)
 	static const char *const names[] = {
 		[GPD_CONFIG_ISOLATION_TENANT] = "tenant", [GPD_CONFIG_ISOLATION_SESSION] = "session"
 	};
-	bool apart = tenant->isolation_set && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
-					       tenant->isolation == GPD_CONFIG_ISOLATION_SESSION);
+	bool apart = gpd_config_is_apart(tenant);
 
 	for (int d = 0; apart && d < GPD_LEDGER_DEVICES; d++) {
 		const struct gpd_config_quota *quota = &tenant->devices[d];
@@ -351,12 +350,69 @@ sm_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int
 		    tenant->name, key, said, d, sms, pieces);
 }
 
+/* Contexts that take most of the device leave little for sessions. */
+static void
+places_lint(const struct gpd_lint *lint, int d, const struct gpd_lint_device *device)
+{
+	struct gpd_config_device rule = gpd_config_device(lint->config, d, device->uuid);
+	char context[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
+
+	if (!rule.workers || gpd_config_get_remaining(device->memory, rule.workers,
+						      device->context) >= device->memory / 2)
+		return;
+	lint_report(lint, 0,
+		    "workers-per-device = %u: that many contexts, of %s each, take more than half "
+		    "of device %d, which has %s",
+		    rule.workers, gpd_size_format(device->context, context), d,
+		    gpd_size_format(device->memory, all));
+}
+
+static bool
+has_shares(const struct gpd_config *config, int d)
+{
+	for (int i = 0; i < config->tenant_count; i++) {
+		const struct gpd_config_quota *quota = &config->tenants[i].devices[d];
+
+		if (quota->allowed && (quota->memory.share || quota->session_memory.share))
+			return true;
+	}
+	return false;
+}
+
+bool
+gpd_lint_shares(const struct gpd_config *config, const struct gpd_lint_device *devices, int count,
+		int device, char text[GPD_CONFIG_ERROR_MAX])
+{
+	const struct gpd_lint_device *from = &devices[device];
+	char remaining[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX], context[GPD_SIZE_TEXT_MAX];
+	struct gpd_config_device rules[GPD_LEDGER_DEVICES];
+	uint32_t contexts = 1;
+
+	for (int i = 0; i < count; i++)
+		rules[i] = gpd_config_device(config, i, devices[i].uuid);
+	if (!from->context || !has_shares(config, device))
+		return false;
+	if (!gpd_config_has_one_worker(config, rules, count, device))
+		contexts = gpd_config_get_places(&rules[device], from->memory, from->context);
+	(void)snprintf(
+		text, GPD_CONFIG_ERROR_MAX,
+		"device %d: percentages of memory are of %s: %s without %u context%s of about %s",
+		device,
+		gpd_size_format(gpd_config_get_remaining(from->memory, contexts, from->context),
+				remaining),
+		gpd_size_format(from->memory, all), contexts, contexts == 1 ? "" : "s",
+		gpd_size_format(from->context, context));
+	return true;
+}
+
 void
 gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devices, int count)
 {
 	if (!count)
 		return;
 	rules_lint(lint, devices, count);
+	for (int d = 0; d < count; d++)
+		places_lint(lint, d, &devices[d]);
 	for (int i = 0; i < lint->config->tenant_count; i++) {
 		const struct gpd_config_tenant *tenant = &lint->config->tenants[i];
 

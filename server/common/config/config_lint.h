@@ -29,6 +29,7 @@ struct gpd_lint_device {
 	size_t memory; /* total memory in bytes */
 	/* 0: not known, and settings of multiprocessors are not checked. */
 	int multiprocessors;
+	uint64_t context; /* bytes that a CUDA context takes of it */
 };
 /* Type of gpd_driver_list() (worker/device/driver.h), which the supervisor's code does not link to
  * otherwise. Loads the driver (NULL: the default library; software: the software device may replace
@@ -51,6 +52,10 @@ void gpd_lint_tokens(const struct gpd_lint *lint, const struct gpd_tokens *token
 void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devices,
 		      int count);
 
+/* Writes what shares of the device's memory refer to. Returns false, and writes nothing, if no
+ * tenant has a share of it, or contexts take no memory. devices: as gpd_lint_devices(). */
+bool gpd_lint_shares(const struct gpd_config *config, const struct gpd_lint_device *devices,
+		     int count, int device, char text[GPD_CONFIG_ERROR_MAX]);
 /* Writes the warning that the tenant of a token is not in the configuration. Returns false, and
  * writes nothing, if there is no reason for it: the configuration contains the tenant, was not read
  * from a file, or names no tenants and [tenant default] permits sessions. */

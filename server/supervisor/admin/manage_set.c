@@ -156,20 +156,19 @@ setting_apply_to_device(const struct target *t, const Gpupool__AdminSetting *set
 {
 	struct gpd_ledger_tenant_line *tenant = t->tenant ? &t->tenant->devices[device] : NULL;
 	struct gpd_ledger_line *session = t->session ? &t->session->devices[device] : NULL;
-	const struct gpd_tenants_device *all =
-		&t->manager->admission->quota->tenants.devices[device];
+	const struct gpd_tenants *tenants = &t->manager->admission->quota->tenants;
 	const struct gpd_config_amount amount = { setting->number, setting->share };
 	uint32_t number = (uint32_t)setting->number;
 
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
-		atomic_store(tenant ? &tenant->memory_max : &session->memory_max,
-			     gpd_config_get_bytes(&amount, all->memory));
+		atomic_store(
+			tenant ? &tenant->memory_max : &session->memory_max,
+			gpd_config_get_bytes(&amount, gpd_tenants_get_remaining(tenants, device)));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
 		atomic_store(tenant ? &tenant->sm_wanted : &session->sm_wanted,
-			     gpd_tenants_round_sms(&t->manager->admission->quota->tenants, device,
-						   &amount));
+			     gpd_tenants_round_sms(tenants, device, &amount));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
 		atomic_store(&tenant->weight, number);

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A larger context has not been measured alone: other processes have allocated memory meanwhile. */
+#define CONTEXT_MEMORY_MAX (4 * GPD_CONTEXT_MEMORY)
 #define ALIGNMENT ((uint64_t)2 << 20)
 
 uint32_t
@@ -67,7 +69,7 @@ line_apply_device(struct gpd_tenants *tenants, int config_index, int device,
 {
 	const struct gpd_config_quota *quota =
 		&tenants->config->tenants[config_index].devices[device];
-	uint64_t memory = tenants->devices[device].memory;
+	uint64_t memory = gpd_tenants_get_remaining(tenants, device);
 
 	atomic_store(&line->memory_max, gpd_config_get_bytes(&quota->memory, memory));
 	atomic_store(&line->sm_wanted, gpd_tenants_round_sms(tenants, device, &quota->sm));
@@ -276,26 +278,11 @@ const char *
 gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int config_index)
 {
 	const struct gpd_config_tenant *tenant = &tenants->config->tenants[config_index];
+	const char *key = NULL;
 
-	if (tenant->isolation_set && (tenant->isolation == GPD_CONFIG_ISOLATION_TENANT ||
-				      tenant->isolation == GPD_CONFIG_ISOLATION_SESSION))
-		return NULL;
-	for (int i = 0; i < tenants->device_count; i++) {
-		const struct gpd_config_quota *quota = &tenant->devices[i];
-		const struct gpd_config_device *rule = &tenants->devices[i].rule;
-
-		if (!quota->allowed)
-			continue;
-		if (gpd_config_amount_is_set(&quota->sm))
-			return "sm";
-		if (gpd_config_amount_is_set(&quota->session_sm))
-			return "session-sm";
-		if (rule->virtual_number > 1)
-			return "virtual-number";
-		if (rule->policy != GPD_POLICY_NONE)
-			return "policy";
-	}
-	return NULL;
+	for (int i = 0; !key && i < tenants->device_count; i++)
+		key = gpd_config_get_sharing_key(&tenant->devices[i], &tenants->devices[i].rule);
+	return gpd_config_is_apart(tenant) ? NULL : key;
 }
 
 /* Returns the class of the tenant's sessions, other than those of which the client requests a
@@ -309,6 +296,92 @@ get_class(const struct gpd_tenants *tenants, int config_index)
 			       gpd_tenants_sharing_key(tenants, config_index)
 		       ? GPD_CONFIG_ISOLATION_SHARED
 		       : class;
+}
+
+uint64_t
+gpd_tenants_get_context_memory(const struct gpd_tenants *tenants, int device)
+{
+	uint64_t most = 0;
+
+	if (tenants->devices[device].context_memory)
+		return tenants->devices[device].context_memory;
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		if (tenants->devices[i].context_memory > most)
+			most = tenants->devices[i].context_memory;
+	}
+	if (most || tenants->software)
+		return most;
+	return GPD_CONTEXT_MEMORY;
+}
+
+uint32_t
+gpd_tenants_get_places(const struct gpd_tenants *tenants, int device)
+{
+	if (!tenants->device_count)
+		return GPD_PLACES_MAX;
+	return gpd_config_get_places(&tenants->devices[device].rule,
+				     tenants->devices[device].memory,
+				     gpd_tenants_get_context_memory(tenants, device));
+}
+
+void
+gpd_tenants_format_places(const struct gpd_tenants *tenants, int device,
+			  char text[GPD_CONFIG_ERROR_MAX])
+{
+	(void)snprintf(text, GPD_CONFIG_ERROR_MAX,
+		       "device %d has no place for another worker: workers-per-device = %u%s, all "
+		       "in use",
+		       device, gpd_tenants_get_places(tenants, device),
+		       tenants->devices[device].rule.workers ? "" : " (a tenth of its memory)");
+}
+
+uint64_t
+gpd_tenants_get_remaining(const struct gpd_tenants *tenants, int device)
+{
+	struct gpd_config_device rules[GPD_LEDGER_DEVICES];
+	uint32_t contexts = 1;
+
+	for (int i = 0; i < tenants->device_count; i++)
+		rules[i] = tenants->devices[i].rule;
+	if (!gpd_config_has_one_worker(tenants->config, rules, tenants->device_count, device))
+		contexts = gpd_tenants_get_places(tenants, device);
+	return gpd_config_get_remaining(tenants->devices[device].memory, contexts,
+					gpd_tenants_get_context_memory(tenants, device));
+}
+
+/* Applies the shares of the device's memory anew, except of tenants whose limit gpupoolctl has
+ * changed. before: as gpd_tenants_get_remaining(), when they were applied last. */
+static void
+shares_apply(struct gpd_tenants *tenants, int device, uint64_t before)
+{
+	uint64_t now = gpd_tenants_get_remaining(tenants, device);
+
+	for (int i = 0; now != before && i < GPD_LEDGER_TENANTS; i++) {
+		_Atomic uint64_t *max = &tenants->ledger->tenants[i].devices[device].memory_max;
+		const struct gpd_config_amount *memory;
+
+		if (tenants->config_indexes[i] < 0)
+			continue;
+		memory = &tenants->config->tenants[tenants->config_indexes[i]]
+				  .devices[device]
+				  .memory;
+		if (memory->share && atomic_load(max) == gpd_config_get_bytes(memory, before))
+			atomic_store(max, gpd_config_get_bytes(memory, now));
+	}
+}
+
+void
+gpd_tenants_measure_context(struct gpd_tenants *tenants, int device, uint64_t bytes)
+{
+	uint64_t before[GPD_LEDGER_DEVICES];
+
+	if (bytes <= tenants->devices[device].context_memory || bytes > CONTEXT_MEMORY_MAX)
+		return;
+	for (int i = 0; i < tenants->device_count; i++)
+		before[i] = gpd_tenants_get_remaining(tenants, i);
+	tenants->devices[device].context_memory = bytes;
+	for (int i = 0; i < tenants->device_count; i++)
+		shares_apply(tenants, i, before[i]);
 }
 
 bool
@@ -647,6 +720,24 @@ gpd_tenants_check_assigned(const struct gpd_tenants *tenants,
 	return 0;
 }
 
+int
+gpd_tenants_get_first_device(const struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+			     const struct gpd_assignment *assignment)
+{
+	static struct gpd_unit units[GPD_UNITS_MAX];
+	int count = gpd_tenants_units(tenants, units);
+	int number = hello->n_devices ? hello->devices[0] : -1;
+
+	if (number >= 0 && number < count)
+		return units[number].device;
+	for (int i = 0; i < count; i++) {
+		if (is_allowed(tenants, assignment, units[i].device) &&
+		    !device_is_sick(tenants, units[i].device))
+			return units[i].device;
+	}
+	return 0;
+}
+
 uint32_t
 gpd_tenants_get_usable(const struct gpd_tenants *tenants, uint32_t group)
 {
@@ -703,7 +794,8 @@ unit_apply_limits(const struct gpd_tenants *tenants, int config_index, const str
 		const struct gpd_config_quota *quota =
 			&tenants->config->tenants[config_index].devices[unit->device];
 
-		most = gpd_config_get_bytes(&quota->session_memory, memory);
+		most = gpd_config_get_bytes(&quota->session_memory,
+					    gpd_tenants_get_remaining(tenants, unit->device));
 		fewest = gpd_tenants_round_sms(tenants, unit->device, &quota->session_sm);
 	}
 	if (unit->parts > 1) {

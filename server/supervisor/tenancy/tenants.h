@@ -73,11 +73,12 @@ struct gpd_tenants {
 	/* Indexed as the ledger's tenants. true: a guest: a tenant of a token that is not
 	 * configured. It has the limits of [tenant default], but is accounted separately. */
 	bool guests[GPD_LEDGER_TENANTS];
-	/* Reported by the first worker, except rule, health and part_sessions. */
+	/* Reported by the first worker, except rule, health, context_memory and part_sessions. */
 	bool software;           /* the devices are the software device */
 	uint32_t driver_version; /* CUDA's, as cuDriverGetVersion() returns it */
 	int device_count;        /* 0: not reported yet */
-	/* Indexed by ordinal; the first device_count elements are valid, and health of all. */
+	/* Indexed by ordinal; the first device_count elements are valid, and health and
+	 * context_memory of all. */
 	struct gpd_tenants_device {
 		char name[128];
 		uint8_t uuid[16];
@@ -85,6 +86,8 @@ struct gpd_tenants {
 		uint32_t multiprocessors;
 		struct gpd_config_device rule; /* settings of the configuration */
 		struct gpd_device_health health;
+		/* Bytes that a context takes, the largest measured one; 0: none was measured. */
+		uint64_t context_memory;
 		/* ID of the session that has the part; 0: free. */
 		uint64_t part_sessions[GPD_VIRTUAL_MAX];
 	} devices[GPD_LEDGER_DEVICES];
@@ -123,8 +126,24 @@ const char *gpd_tenants_sharing_key(const struct gpd_tenants *tenants, int confi
 /* Returns whether there is a tenant besides "default", a guest included, whose sessions do not run
  * in the worker of class "shared". */
 bool gpd_tenants_are_apart(const struct gpd_tenants *tenants);
-/* Returns the number of idle workers to keep in reserve: the configured one; by default 1 if
- * gpd_tenants_are_apart(), else 0. */
+/* Returns the memory in bytes that a context takes of the device: the largest that has been
+ * measured there, else on any device, else GPD_CONTEXT_MEMORY; 0: none, on the software device. */
+uint64_t gpd_tenants_get_context_memory(const struct gpd_tenants *tenants, int device);
+/* Returns the number of workers that may have a context on the device: its places. Before the
+ * devices are reported: GPD_PLACES_MAX. */
+uint32_t gpd_tenants_get_places(const struct gpd_tenants *tenants, int device);
+/* Writes why no worker can have another context on the device. */
+void gpd_tenants_format_places(const struct gpd_tenants *tenants, int device,
+			       char text[GPD_CONFIG_ERROR_MAX]);
+/* Returns the memory of the device in bytes of which configured shares are taken: without that of
+ * contexts in all its places; without that of one context if all tenants that may use the device
+ * are of class "shared". */
+uint64_t gpd_tenants_get_remaining(const struct gpd_tenants *tenants, int device);
+/* Called when the memory of a context on the device has been measured. If none was larger, tenants'
+ * limits that are shares of the device's memory change; those of running sessions do not. */
+void gpd_tenants_measure_context(struct gpd_tenants *tenants, int device, uint64_t bytes);
+/* Returns the number of idle workers to keep in reserve for each device: the configured one; by
+ * default 1 if gpd_tenants_are_apart(), else 0. */
 uint32_t gpd_tenants_get_ready_workers(const struct gpd_tenants *tenants);
 /* Returns 0 if the tenant may have one more session after `ahead` further ones, which are reserved
  * for clients that wait before this one; else GP_E_RESOURCE. */
@@ -141,6 +160,11 @@ GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				     uint64_t session, struct gpd_assignment *assignment,
 				     char *error);
+/* Returns the ordinal of the device that a session of the client will probably use first: the first
+ * one that it selects in hello, else the first one that its tenant may use and that is not sick; 0:
+ * there is none. */
+int gpd_tenants_get_first_device(const struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+				 const struct gpd_assignment *assignment);
 /* Returns the devices that sessions of the worker group may use: allowed, visible and not sick. Bit
  * n: device n. Before the devices are reported: all that are not sick. */
 uint32_t gpd_tenants_get_usable(const struct gpd_tenants *tenants, uint32_t group);

@@ -217,7 +217,9 @@ gpd_driver_list(const char *path, bool software, struct gpd_lint_device *devices
 		ProtobufCBinaryData bytes = { sizeof(uuid.bytes), (uint8_t *)uuid.bytes };
 		CUdevice device = 0;
 
-		devices[i] = (struct gpd_lint_device){ .memory = 0 };
+		devices[i].memory = 0;
+		devices[i].multiprocessors = 0;
+		devices[i].context = gpd_driver.software ? 0 : GPD_CONTEXT_MEMORY;
 		(void)gpd_driver.cuDeviceGet(&device, i);
 		(void)gpd_driver.cuDeviceTotalMem_v2(&devices[i].memory, device);
 		(void)gpd_driver.cuDeviceGetAttribute(&devices[i].multiprocessors,

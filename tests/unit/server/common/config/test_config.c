@@ -72,6 +72,7 @@ UNIT_TEST(keys_of_the_daemon_are_read)
 					   "on-hang = restart\n"
 					   "software-device = off\n"
 					   "ready-workers = 3\n"
+					   "workers-per-device = 6\n"
 					   "host-memory = 12.5%\n"
 					   "code-memory = 10%\n"
 					   "pinned-memory = 20%\n"
@@ -89,6 +90,7 @@ UNIT_TEST(keys_of_the_daemon_are_read)
 	assert_int_equal(config->on_hang, GPD_CONFIG_ON_HANG_RESTART);
 	assert_int_equal(config->software_device, GPD_CONFIG_SOFTWARE_OFF);
 	assert_int_equal(config->ready_workers, 3);
+	assert_int_equal(gpd_config_device(config, 0, NULL).workers, 6);
 	assert_int_equal(gpd_config_get_host_memory(config, 8000), 1000);
 	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 1), 800);
 	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 3), 266);
@@ -152,6 +154,87 @@ UNIT_TEST(section_that_names_a_device_best_decides_key_by_key)
 	assert_int_equal(device.visible, 0);
 	assert_int_equal(device.sm_granularity, 8);
 	gpd_config_free(config);
+}
+
+static uint32_t
+places(const char *text, int device, uint64_t memory, uint64_t context)
+{
+	struct gpd_config *config = parsed(text);
+	struct gpd_config_device rule = gpd_config_device(config, device, NULL);
+	uint32_t result = gpd_config_get_places(&rule, memory, context);
+
+	gpd_config_free(config);
+	return result;
+}
+
+UNIT_TEST(places_of_a_device_are_configured_or_fit_a_tenth_of_its_memory)
+{
+	static const char *const text = "[daemon]\nworkers-per-device = 5\n"
+					"[device 1]\nworkers-per-device = 7\n";
+
+	assert_int_equal(places(text, 0, 80 * GIB, GIB / 2), 5);
+	assert_int_equal(places(text, 1, 80 * GIB, GIB / 2), 7);
+	assert_int_equal(places("", 0, 80 * GIB, GIB / 2), 16);
+	assert_int_equal(places("", 0, 8 * GIB, GIB / 2), 2);
+	assert_int_equal(places("", 0, 80 * GIB, 1), GPD_PLACES_MAX);
+	assert_int_equal(places("", 0, 80 * GIB, 0), GPD_PLACES_MAX);
+	assert_true(gpd_config_get_remaining(80 * GIB, 16, GIB / 2) == 72 * GIB);
+	assert_true(gpd_config_get_remaining(GIB, 3, GIB / 2) == 0);
+}
+
+static bool
+has_one_worker(const char *text)
+{
+	struct gpd_config *config = parsed(text);
+	struct gpd_config_device rules[] = { gpd_config_device(config, 0, NULL),
+					     gpd_config_device(config, 1, NULL) };
+	bool result = gpd_config_has_one_worker(config, rules, 2, 0);
+
+	gpd_config_free(config);
+	return result;
+}
+
+UNIT_TEST(a_device_has_one_worker_if_all_its_tenants_are_shared)
+{
+	assert_false(has_one_worker(""));
+	assert_true(has_one_worker("[daemon]\nisolation = shared\n[tenant a]\n"));
+	assert_false(has_one_worker("[daemon]\nisolation = shared\n"
+				    "[tenant a]\nisolation = tenant\n"));
+	assert_true(has_one_worker("[daemon]\nisolation = shared\n"
+				   "[tenant a]\nisolation = tenant\ndevices = 1\n"));
+	assert_true(has_one_worker("[device 0]\npolicy = equal\n[tenant a]\n"));
+	assert_false(has_one_worker("[tenant a]\nsm = 50%\n"));
+	assert_true(has_one_worker("[tenant default]\nsessions = 0\n[tenant a]\nsm = 50%\n"));
+	assert_false(has_one_worker("[tenant default]\nsessions = 0\n"
+				    "[tenant a]\nsm = 50%\nisolation = session\n"));
+}
+
+static bool
+lint_shares(const char *text, uint64_t context, char answer[GPD_CONFIG_ERROR_MAX])
+{
+	const struct gpd_lint_device devices[] = { { .memory = 80 * GIB, .context = context } };
+	struct gpd_config *config = parsed(text);
+	bool result = gpd_lint_shares(config, devices, 1, 0, answer);
+
+	gpd_config_free(config);
+	return result;
+}
+
+UNIT_TEST(memory_that_percentages_refer_to_is_described)
+{
+	char text[GPD_CONFIG_ERROR_MAX] = "";
+
+	assert_false(lint_shares("[tenant a]\nmemory = 4G\n", GIB / 2, text));
+	assert_false(lint_shares("[tenant a]\nmemory = 40%\n", 0, text));
+	assert_true(lint_shares("[tenant a]\nmemory = 40%\n", GIB / 2, text));
+	assert_string_equal(text,
+			    "device 0: percentages of memory are of 72 GiB: 80 GiB without 16 "
+			    "contexts of about 512 MiB");
+	assert_true(lint_shares("[daemon]\nisolation = shared\n[tenant a]\nmemory = 40%\n", GIB / 2,
+				text));
+	assert_string_equal(text,
+			    "device 0: percentages of memory are of 79.5 GiB: 80 GiB without 1 "
+			    "context of about 512 MiB");
 }
 
 static void

@@ -34,7 +34,8 @@ UNIT_TEST(wrong_keys_of_the_daemon_are_refused)
 		  "path of at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: unknown key (sessions, "
-		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
+		  "isolation, ready-workers, workers-per-device, host-memory, code-memory, "
+		  "pinned-memory, lanes, "
 		  "sessions-per-address, worker-idle-timeout, quarantine, idle-timeout, on-hang, "
 		  "timeout, "
 		  "software-device, "
@@ -86,11 +87,14 @@ UNIT_TEST(wrong_sections_and_keys_of_devices_are_refused)
 		  "to 64" },
 		{ "[device 0]\nvisible = true\n",
 		  "gpupoold.conf:2: [device 0] visible = true: \"true\" is neither yes nor no" },
+		{ "[device 0]\nworkers-per-device = 0\n",
+		  "gpupoold.conf:2: [device 0] workers-per-device = 0: \"0\" is not a number from "
+		  "1 to 4096" },
 		{ "[device 0]\nsm-granularity = 4\n",
 		  "gpupoold.conf:2: [device 0] sm-granularity = 4: \"4\" is neither 2 nor 8" },
 		{ "[device 0]\nweight = 4\n",
 		  "gpupoold.conf:2: [device 0] weight = 4: unknown key (policy, "
-		  "virtual-number, visible, sm-granularity)" },
+		  "virtual-number, visible, sm-granularity, workers-per-device)" },
 	};
 
 	ASSERT_ALL_REFUSED(refusals);

@@ -144,8 +144,9 @@ TEST(a_session_gets_what_it_is_given_on_one_device_or_on_all)
 	assert_int_equal(s->devices[1].memory_max, 3 * GIB);
 	assert_int_equal(s->devices[1].sm_wanted, 66);
 	assert_string_equal(set_two(5, "", 0, &quarter, NULL), "");
-	assert_int_equal(s->devices[0].memory_max, 20 * GIB);
-	assert_int_equal(s->devices[1].memory_max, 20 * GIB);
+	/* A quarter of what 16 contexts leave. */
+	assert_int_equal(s->devices[0].memory_max, 18 * GIB);
+	assert_int_equal(s->devices[1].memory_max, 18 * GIB);
 }
 
 TEST(of_settings_of_which_one_is_wrong_none_is_made)

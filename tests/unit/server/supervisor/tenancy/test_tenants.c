@@ -282,4 +282,74 @@ UNIT_TEST(a_sick_device_is_not_assigned_and_numbers_stay)
 	gpd_quota_fini(&quota);
 }
 
+#define MIB ((uint64_t)1 << 20)
+
+UNIT_TEST(shares_of_memory_are_of_what_contexts_leave)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	struct gpd_ledger_tenant *line;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	use(&quota, "[daemon]\nworkers-per-device = 4\n[tenant alice]\nmemory = 50%\n");
+	assert_int_equal(gpd_tenants_get_places(&quota.tenants, 0), GPD_PLACES_MAX);
+	/* The first worker reports its context before the devices. */
+	gpd_tenants_measure_context(&quota.tenants, 0, 32 * MIB);
+	add_devices(&quota, 2);
+	assert_int_equal(gpd_tenants_get_places(&quota.tenants, 0), 4);
+	line = &quota.ledger->tenants[admit(&quota, "alice").tenant];
+	assert_int_equal(line->devices[0].memory_max, (1024 - 4 * 32) / 2 * MIB);
+	/* None has been measured there. */
+	assert_int_equal(line->devices[1].memory_max, (1024 - 4 * 32) / 2 * MIB);
+	/* The largest one counts. */
+	gpd_tenants_measure_context(&quota.tenants, 0, 64 * MIB);
+	gpd_tenants_measure_context(&quota.tenants, 0, 16 * MIB);
+	gpd_tenants_measure_context(&quota.tenants, 0, 4096 * MIB);
+	assert_int_equal(line->devices[0].memory_max, (1024 - 4 * 64) / 2 * MIB);
+	assert_int_equal(line->devices[1].memory_max, (1024 - 4 * 64) / 2 * MIB);
+	/* A limit that gpupoolctl has set stays. */
+	line->devices[0].memory_max = 100 * MIB;
+	gpd_tenants_measure_context(&quota.tenants, 0, 96 * MIB);
+	assert_int_equal(line->devices[0].memory_max, 100 * MIB);
+	assert_int_equal(line->devices[1].memory_max, (1024 - 4 * 96) / 2 * MIB);
+	use(&quota, "[daemon]\nisolation = shared\nworkers-per-device = 4\n"
+		    "[tenant alice]\nmemory = 50%\n");
+	assert_int_equal(line->devices[0].memory_max, (1024 - 96) / 2 * MIB);
+	gpd_tenants_format_places(&quota.tenants, 1, error);
+	assert_string_equal(error, "device 1 has no place for another worker: workers-per-device = "
+				   "4, all in use");
+	use(&quota, "");
+	assert_int_equal(gpd_tenants_get_places(&quota.tenants, 0), 2);
+	gpd_tenants_format_places(&quota.tenants, 1, error);
+	assert_string_equal(error, "device 1 has no place for another worker: workers-per-device = "
+				   "2 (a tenth of its memory), all in use");
+	gpd_quota_fini(&quota);
+}
+
+UNIT_TEST(the_first_device_is_the_one_that_the_client_names_or_may_use)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	struct gpd_quota quota = { 0 };
+	struct gpd_assignment alice, bob;
+	int32_t number = 3;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	use(&quota,
+	    "[device 0]\nvirtual-number = 2\n[tenant alice]\n[tenant bob]\ndevices = 1,2\n");
+	add_devices(&quota, 3);
+	alice = admit(&quota, "alice");
+	bob = admit(&quota, "bob");
+	assert_int_equal(gpd_tenants_get_first_device(&quota.tenants, &hello, &alice), 0);
+	assert_int_equal(gpd_tenants_get_first_device(&quota.tenants, &hello, &bob), 1);
+	make_sick(&quota, 1);
+	assert_int_equal(gpd_tenants_get_first_device(&quota.tenants, &hello, &bob), 2);
+	hello.n_devices = 1;
+	hello.devices = &number;
+	assert_int_equal(gpd_tenants_get_first_device(&quota.tenants, &hello, &alice), 2);
+	number = 9;
+	assert_int_equal(gpd_tenants_get_first_device(&quota.tenants, &hello, &alice), 0);
+	gpd_quota_fini(&quota);
+}
+
 UNIT_TEST_MAIN(NULL, NULL)
