@@ -14,6 +14,9 @@
 #define BACKOFF_MS 5000
 /* Maximum time from the start of the process to its first message. */
 #define START_MS 120000
+/* Time for which a replaced process goes on when the new one watches: events of the time before may
+ * not have been reported yet. */
+#define FORMER_MS 1000
 /* As in worker_pool.c: this process did not run for that long. */
 #define LATE_MS 2000
 /* At the end of the daemon: attempts to reap the process, and the time between two of them. */
@@ -117,23 +120,34 @@ handle_event(struct gpd_device_monitor *m, const struct gpd_channel_message *mes
 }
 
 static void
-handle_message(struct gpd_device_monitor *m, const struct gpd_channel_message *message)
+former_kill(const struct gpd_device_monitor *m)
+{
+	if (m->former)
+		(void)kill(m->former->pid, SIGKILL);
+}
+
+static void
+handle_message(struct gpd_device_monitor *m, struct gpd_worker_process *process,
+	       const struct gpd_channel_message *message)
 {
 	if (message->fd >= 0)
 		close(message->fd);
 	switch (message->header.type) {
 	case GPD_CHANNEL_MONITORS:
-		(void)gpd_worker_process_set_state(m->process, GPD_WORKER_SERVING);
+		(void)gpd_worker_process_set_state(process, GPD_WORKER_SERVING);
 		report_watched(m, (uint32_t)message->header.result);
+		if (m->former)
+			m->former->deadline_ms = gp_now_ms() + FORMER_MS;
 		break;
 	case GPD_CHANNEL_FAILED:
 		handle_failed(m, message);
+		former_kill(m);
 		break;
 	case GPD_CHANNEL_DEVICE_EVENT:
 		handle_event(m, message);
 		break;
 	case GPD_CHANNEL_PONG:
-		(void)gpd_heartbeat_answered(&m->process->heartbeat, gp_now_ms());
+		(void)gpd_heartbeat_answered(&process->heartbeat, gp_now_ms());
 		break;
 	}
 }
@@ -165,19 +179,33 @@ gpd_device_monitor_init(struct gpd_device_monitor *m, struct gpd_worker_pool *po
 	*m = (struct gpd_device_monitor){ .pool = pool };
 }
 
-void
-gpd_device_monitor_check(struct gpd_device_monitor *m, int64_t now_ms)
+/* A process that watches goes on until the new one does; a second replacement waits for that. */
+static void
+process_replace(struct gpd_device_monitor *m, uint32_t devices)
 {
-	uint32_t devices;
+	bool watches = m->process->state == GPD_WORKER_SERVING;
 
-	/* A monitor that is replaced may have sent events of other devices. */
-	gpd_device_monitor_serve(m);
-	devices = gpd_tenants_get_usable(monitor_get_tenants(m), GPD_GROUP_SHARED);
-	/* By a worker's failures, or by an event, a device has become sick; or it is enabled. */
-	if (m->process && m->process->devices != devices && !m->process->channel_closed) {
+	if (devices && watches && !m->former) {
+		m->former = m->process;
+		m->former->deadline_ms = INT64_MAX;
+		m->process = NULL;
+		m->start_ms = 0;
+	} else if (!devices || !watches) {
 		m->process->channel_closed = true;
 		process_kill(m, 0);
 	}
+}
+
+void
+gpd_device_monitor_check(struct gpd_device_monitor *m, int64_t now_ms)
+{
+	uint32_t devices = gpd_tenants_get_usable(monitor_get_tenants(m), GPD_GROUP_SHARED);
+
+	/* By a worker's failures, or by an event, a device has become sick; or it is enabled. */
+	if (m->process && m->process->devices != devices && !m->process->channel_closed)
+		process_replace(m, devices);
+	if (m->former && (!devices || m->former->deadline_ms <= now_ms))
+		former_kill(m);
 	if (m->process)
 		check_heartbeat(m, now_ms);
 	else if (!m->off && devices && m->pool->served && m->start_ms <= now_ms && find_library(m))
@@ -186,27 +214,50 @@ gpd_device_monitor_check(struct gpd_device_monitor *m, int64_t now_ms)
 }
 
 int
-gpd_device_monitor_poll(const struct gpd_device_monitor *m, struct pollfd *fd)
+gpd_device_monitor_poll(const struct gpd_device_monitor *m, struct pollfd *fds)
 {
-	if (!m->process || m->process->channel_closed)
-		return 0;
-	*fd = (struct pollfd){ .fd = m->process->channel.fd, .events = POLLIN };
-	return 1;
+	const struct gpd_worker_process *processes[] = { m->former, m->process };
+	int count = 0;
+
+	for (int i = 0; i < GPD_DEVICE_MONITORS_MAX; i++) {
+		if (processes[i] && !processes[i]->channel_closed)
+			fds[count++] =
+				(struct pollfd){ .fd = processes[i]->channel.fd, .events = POLLIN };
+	}
+	return count;
+}
+
+static void
+process_serve(struct gpd_device_monitor *m, struct gpd_worker_process *process)
+{
+	struct gpd_channel_message message;
+	int r = 0;
+
+	while (process && !process->channel_closed && r == 0) {
+		r = gpd_channel_recv(&process->channel, false, &message);
+		if (r == 0)
+			handle_message(m, process, &message);
+		else if (r != GP_E_TIMEOUT)
+			process->channel_closed = true;
+	}
 }
 
 void
 gpd_device_monitor_serve(struct gpd_device_monitor *m)
 {
-	struct gpd_channel_message message;
-	int r = 0;
+	process_serve(m, m->former);
+	process_serve(m, m->process);
+}
 
-	while (m->process && !m->process->channel_closed && r == 0) {
-		r = gpd_channel_recv(&m->process->channel, false, &message);
-		if (r == 0)
-			handle_message(m, &message);
-		else if (r != GP_E_TIMEOUT)
-			m->process->channel_closed = true;
-	}
+/* Returns whether the process has ended, with *status_p as of waitpid(2). Its last messages have
+ * been handled. */
+static bool
+process_reap(struct gpd_device_monitor *m, struct gpd_worker_process *process, int *status_p)
+{
+	if (!process || waitpid(process->pid, status_p, WNOHANG) != process->pid)
+		return false;
+	process_serve(m, process);
+	return true;
 }
 
 void
@@ -216,10 +267,12 @@ gpd_device_monitor_reap(struct gpd_device_monitor *m)
 	char how[128];
 	int status;
 
-	if (!m->process || waitpid(m->process->pid, &status, WNOHANG) != m->process->pid)
+	if (process_reap(m, m->former, &status)) {
+		gpd_worker_process_destroy(m->former);
+		m->former = NULL;
+	}
+	if (!process_reap(m, m->process, &status))
 		return;
-	/* Its last messages are still in the channel. */
-	gpd_device_monitor_serve(m);
 	/* Else it was killed to be replaced, or has reported why it ends. */
 	if (!m->off && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) {
 		gpd_worker_process_explain_exit(status, how, sizeof(how));
@@ -234,6 +287,7 @@ void
 gpd_device_monitor_stop(struct gpd_device_monitor *m)
 {
 	m->off = true;
+	former_kill(m);
 	process_kill(m, 0);
 }
 
@@ -242,13 +296,15 @@ gpd_device_monitor_fini(struct gpd_device_monitor *m)
 {
 	gpd_device_monitor_stop(m);
 	/* A process in the driver of a GPU that has failed may not end. */
-	for (int i = 0; m->process && i < REAP_COUNT; i++) {
+	for (int i = 0; (m->process || m->former) && i < REAP_COUNT; i++) {
 		gpd_device_monitor_reap(m);
-		if (m->process)
+		if (m->process || m->former)
 			gp_sleep_ns((uint64_t)REAP_MS * 1000000);
 	}
 	if (m->process)
 		gpd_worker_process_destroy(m->process);
+	if (m->former)
+		gpd_worker_process_destroy(m->former);
 	free(m->library);
 }
 

@@ -6,7 +6,8 @@
  *
  * The monitor starts when the first worker has reported the devices. It watches those that are not
  * sick, and is replaced when that changes, because it has the GPUs open, and a GPU that a process
- * has open cannot be reset. Without NVML or its events no monitor runs.
+ * has open cannot be reset. It ends when the new one watches, so that no event is lost. Without
+ * NVML or its events no monitor runs.
  *
  * Ownership: gpd_device_monitor_init() to gpd_device_monitor_fini().
  * Threads: the supervisor's main thread. No function blocks, except that gpd_device_monitor_fini()
@@ -22,9 +23,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of processes. */
+#define GPD_DEVICE_MONITORS_MAX 2
+
 struct gpd_device_monitor {
 	struct gpd_worker_pool *pool;
 	struct gpd_worker_process *process; /* owned; NULL: none runs. SERVING: it watches */
+	/* The one that `process` replaces, owned, which watches until `process` does; NULL: none.
+	 */
+	struct gpd_worker_process *former;
 	char *library;    /* path of the software device, owned; NULL: NVIDIA's NVML is used */
 	int64_t start_ms; /* earliest time to start another process; 0: now */
 	/* Time of the last gpd_device_monitor_check(); 0: none. */
@@ -39,9 +46,9 @@ void gpd_device_monitor_fini(struct gpd_device_monitor *monitor);
 
 /* Called in each iteration of the loop: starts the process, and replaces one that hangs. */
 void gpd_device_monitor_check(struct gpd_device_monitor *monitor, int64_t now_ms);
-/* Fills *fd for poll(). Returns the number of entries, 0 or 1. */
-int gpd_device_monitor_poll(const struct gpd_device_monitor *monitor, struct pollfd *fd);
-/* Called after poll(): handles messages of the process. */
+/* Fills fds, of GPD_DEVICE_MONITORS_MAX entries, for poll(). Returns the number of entries. */
+int gpd_device_monitor_poll(const struct gpd_device_monitor *monitor, struct pollfd *fds);
+/* Called after poll(): handles messages of the processes. */
 void gpd_device_monitor_serve(struct gpd_device_monitor *monitor);
 /* Called after SIGCHLD. */
 void gpd_device_monitor_reap(struct gpd_device_monitor *monitor);

@@ -40,7 +40,8 @@ struct supervisor {
 	const struct gpd_options *options;
 	struct gpd_listen listen;
 	int signal_fd;
-	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_WORKERS_MAX + 1 + GPD_ADMIN_POLL_MAX];
+	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_WORKERS_MAX + GPD_DEVICE_MONITORS_MAX +
+			  GPD_ADMIN_POLL_MAX];
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_manager manager;
