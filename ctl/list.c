@@ -235,6 +235,7 @@ add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t
 	/* Those of a device are in the line of its first part. */
 	ctl_table_number(table, unit->part ? 0 : device->contexts);
 	ctl_table_number(table, unit->part ? 0 : device->context_memory);
+	ctl_table_number(table, device->contexts_max);
 }
 
 /* Adds devices that clients cannot use. */
@@ -275,11 +276,12 @@ device_list(const struct ctl *ctl)
 		{ "REASON", "reason", CTL_TEXT },
 		{ "CONTEXTS", "contexts", CTL_NUMBER },
 		{ "CONTEXT MEMORY", "context_memory_bytes", CTL_BYTES },
+		{ "CONTEXTS MAX", "contexts_max", CTL_NUMBER },
 	};
 	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = {
-		"policy", "sessions", "gpu_seconds", "part",     "gpu",
-		"sms",    "uuid",     "reason",      "contexts", "context_memory_bytes"
+		"policy", "sessions", "gpu_seconds",          "part",        "gpu", "sms", "uuid",
+		"reason", "contexts", "context_memory_bytes", "contexts_max"
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;

@@ -161,10 +161,13 @@ worker_follow_context(struct gpd_worker_pool *c, struct gpd_worker_process *proc
 	if (device < 0)
 		return;
 	health = &c->quota->tenants.devices[device].health;
+	/* Reports of a worker that has run sessions are not trusted. */
 	if (process->facts && context->step == GPD_CONTEXT_FAILED)
 		(void)gpd_device_health_suspect(health, context->result);
-	else if (!process->facts && context->step == GPD_CONTEXT_CREATED)
-		gpd_device_health_context_created(health);
+	if (process->facts || context->step != GPD_CONTEXT_CREATED)
+		return;
+	gpd_device_health_context_created(health);
+	gpd_tenants_measure_context(&c->quota->tenants, device, process->context_bytes[device]);
 }
 
 /* Before the first worker is ready no client waits, so that the next one starts at once, and a sick
@@ -361,6 +364,9 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 		case GPD_CHANNEL_CONTEXT:
 			worker_follow_context(c, process, &message);
 			break;
+		case GPD_CHANNEL_PLACE:
+			gpd_worker_pool_request_place(c, process, message.header.result);
+			break;
 		case GPD_CHANNEL_LOST:
 			worker_lost(c, process, &message);
 			break;
@@ -463,7 +469,9 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 		.quota = admission->quota,
 		.cgroups = { .folder = -1 },
 	};
-	admission->start_dedicated = gpd_worker_pool_acquire_for_session;
+	admission->find_place = gpd_worker_pool_find_place;
+	admission->may_start = gpd_worker_pool_may_start_dedicated;
+	admission->start_dedicated = gpd_worker_pool_start_dedicated;
 	admission->select_worker = gpd_worker_pool_select;
 	admission->arg = c;
 }
@@ -513,6 +521,7 @@ gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 	limit_memory(c, now);
 	if (!c->stopping) {
 		check_heartbeats(c, now);
+		gpd_worker_pool_grant_places(c, now);
 		gpd_worker_pool_select_all(c, now);
 	}
 }

@@ -16,11 +16,15 @@
  * A session of class "session" gets a dedicated worker, which the admission requests: a spare one
  * that is ready, else a spare one that is starting, else a new one.
  *
- * Spare workers are kept in reserve: the configured number, and one more while no worker of several
- * sessions serves, so that the first session does not wait for a start.
+ * Spare workers are kept in reserve: for each device the configured number, and one more on the
+ * first device while no worker of several sessions serves, so that the first session does not wait
+ * for a start. The last one on a device is left to tenants that have taken none recently.
  *
- * A worker has contexts on the devices that its sessions may use (gpd_tenants_get_usable()). One
- * that lacks a device, because it has been allowed or enabled since, is replaced.
+ * A worker may use the devices that its sessions may use (gpd_tenants_get_usable()). It starts with
+ * a context on the one that its first session probably uses first, and creates others when they are
+ * used. The number of workers with a context on a device is limited: each has a place there
+ * (worker_pool_places.c). A worker that lacks a device, because it has been allowed or enabled
+ * since, is replaced.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.
@@ -48,7 +52,8 @@ struct gpd_worker_pool {
 	struct gpd_quota *quota;
 	/* By worker group (tenants.h). */
 	struct {
-		int64_t start_ms; /* earliest time to start another worker; 0: now */
+		int64_t start_ms;       /* earliest time to start another worker; 0: now */
+		int64_t spare_taken_ms; /* when it has taken a spare worker last; 0: never */
 		/* Number of successive workers that exited before they were ready. */
 		int early_exits;
 	} groups[GPD_GROUPS];

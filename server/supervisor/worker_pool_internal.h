@@ -17,33 +17,61 @@
 
 /* Requirements of a worker. */
 struct gpd_worker_need {
-	uint32_t devices;  /* bit n: it may use device n */
-	uint32_t contexts; /* bit n: one that is started creates a context on device n */
-	bool exact;        /* it may use no other devices */
-	int connections;   /* as many hardware queues, or more */
+	uint32_t devices; /* bit n: it may use device n */
+	int device;       /* it has a context on this device */
+	uint32_t group;   /* as gpd_worker_process.group */
+	bool dedicated;
+	int connections; /* as many hardware queues, or more */
 };
 
 /* worker_pool_reserve.c: starts of workers, and the reserve. */
 
-/* Returns the requirements of a worker of this group (tenants.h). */
-struct gpd_worker_need gpd_worker_pool_get_need(const struct gpd_worker_pool *pool, uint32_t group);
-/* Returns a spare worker in this state that meets the need, or NULL. */
+/* Returns the requirements of the worker for the client's session. */
+struct gpd_worker_need gpd_worker_pool_get_need(const struct gpd_worker_pool *pool,
+						const struct gpd_connection *connection);
+/* Returns a spare worker that meets the need, ready or else starting; if it is for several tenants,
+ * it may have its context on another device. NULL: there is none, or the group may not take it,
+ * because it has taken one just before. */
 struct gpd_worker_process *gpd_worker_pool_find_spare(const struct gpd_worker_pool *pool,
-						      enum gpd_worker_process_state state,
 						      const struct gpd_worker_need *need);
-/* Returns a worker that is spare, or starting as a spare, or new; it is no longer spare. NULL: none
+/* Returns whether there is such a spare worker, or another worker may be started: the number of
+ * workers that start at the same time is limited. */
+bool gpd_worker_pool_may_acquire(const struct gpd_worker_pool *pool,
+				 const struct gpd_worker_need *need);
+/* Returns that spare worker, or a new one; it is no longer spare, and its group is set. NULL: none
  * can be started; the reason has been logged. */
 struct gpd_worker_process *gpd_worker_pool_acquire(struct gpd_worker_pool *pool,
 						   const struct gpd_worker_need *need);
-/* Callback of the admission (start_dedicated). */
-struct gpd_worker_process *gpd_worker_pool_acquire_for_session(void *pool, uint32_t devices);
+/* Callbacks of the admission (may_start, start_dedicated). */
+bool gpd_worker_pool_may_start_dedicated(void *pool, const struct gpd_connection *connection);
+struct gpd_worker_process *gpd_worker_pool_start_dedicated(void *pool,
+							   const struct gpd_connection *connection);
 /* Starts and retires spare workers, so that the reserve has its size. */
 void gpd_worker_pool_maintain_reserve(struct gpd_worker_pool *pool, int64_t now);
+
+/* worker_pool_places.c: places of devices. */
+
+/* Callback of the admission (find_place). */
+enum gpd_place gpd_worker_pool_find_place(void *pool, const struct gpd_connection *connection);
+/* Returns whether the device has a place for another worker. */
+bool gpd_worker_pool_has_free_place(const struct gpd_worker_pool *pool, int device);
+/* Returns whether it has more of them than clients wait for. */
+bool gpd_worker_pool_has_unclaimed_place(const struct gpd_worker_pool *pool, int device);
+
+/* Handles GPD_CHANNEL_PLACE (channel.h): grants a place on the device, also before clients that
+ * wait for one; or gpd_worker_pool_grant_places() does so later, or refuses it. */
+void gpd_worker_pool_request_place(struct gpd_worker_pool *pool, struct gpd_worker_process *process,
+				   int device);
+/* Called in each iteration of the loop. */
+void gpd_worker_pool_grant_places(struct gpd_worker_pool *pool, int64_t now);
 
 /* worker_pool_select.c: the workers for new sessions. */
 
 /* Callback of the admission (select_worker). */
-void gpd_worker_pool_select(void *pool, uint32_t group);
+void gpd_worker_pool_select(void *pool, const struct gpd_connection *connection);
+/* Returns the group's oldest worker that can get new sessions, or NULL. */
+struct gpd_worker_process *gpd_worker_pool_find_serving(const struct gpd_worker_pool *pool,
+							uint32_t group);
 /* Selects the workers for new sessions, and retires those that are not needed. */
 void gpd_worker_pool_select_all(struct gpd_worker_pool *pool, int64_t now);
 /* Stops assigning new sessions to the worker, and sets its state; if it was the selected one,

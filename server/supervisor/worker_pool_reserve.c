@@ -4,9 +4,18 @@
 #include "server/common/base/log.h"
 #include "server/supervisor/worker_pool_internal.h"
 
+#include <strings.h>
 #include <utlist.h>
 
 #define WORKER_START_MS 120000
+/* Maximum number of workers of sessions and tenants that start at the same time: they occupy the
+ * driver and the CPUs, at the cost of running sessions. The last start is for a group that has no
+ * other. */
+#define STARTING_MAX 4
+/* A group that has taken a spare worker does not take the last one on a device for this time. It is
+ * longer than the start of another one, so that a session that is opened and ended in a loop leaves
+ * one to others. */
+#define SPARE_AGAIN_MS 750
 /* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
  * that is the only one, or that runs the sessions of several tenants; else the driver's default.
  * The time to create a context increases with the number of queues of all contexts on the device:
@@ -23,25 +32,29 @@ get_connections(const struct gpd_worker_pool *c, uint32_t group)
 		       : CONNECTIONS_DEFAULT;
 }
 
-/* A worker has a context on its first device when it is ready, and creates others when a session
- * uses them. */
-static uint32_t
-get_first(uint32_t devices)
-{
-	return devices & -devices;
-}
-
 struct gpd_worker_need
-gpd_worker_pool_get_need(const struct gpd_worker_pool *c, uint32_t group)
+gpd_worker_pool_get_need(const struct gpd_worker_pool *c, const struct gpd_connection *connection)
 {
-	uint32_t devices = gpd_tenants_get_usable(&c->quota->tenants, group);
-
-	return (struct gpd_worker_need){
-		.devices = devices,
-		.contexts = get_first(devices),
-		.exact = true,
-		.connections = get_connections(c, group),
+	const struct gpd_assignment *assignment = &connection->assignment;
+	struct gpd_worker_need need = {
+		.device = connection->first_device,
+		.group = assignment->group,
+		.dedicated = assignment->dedicated,
+		.connections = CONNECTIONS_DEFAULT,
 	};
+
+	if (!need.dedicated) {
+		need.devices = gpd_tenants_get_usable(&c->quota->tenants, need.group);
+		need.connections = get_connections(c, need.group);
+		return need;
+	}
+	need.group = gpd_tenant_group(assignment->tenant);
+	for (int i = 0; i < assignment->count; i++)
+		need.devices |= UINT32_C(1) << assignment->units[i].device;
+	/* Of divided devices a session gets the first one with a free part. */
+	if (assignment->count)
+		need.device = assignment->units[0].device;
+	return need;
 }
 
 static struct gpd_worker_process *
@@ -63,7 +76,7 @@ process_start(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 	int64_t now = gp_now_ms();
 
 	gpd_tenants_list_devices(&c->quota->tenants, need->devices, &start.devices);
-	start.devices.contexts = need->contexts;
+	start.devices.contexts = UINT32_C(1) << need->device;
 	process = gpd_worker_process_start(&start);
 	if (!process) {
 		gpd_error("cannot start a worker: %m");
@@ -76,123 +89,212 @@ process_start(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 	return process;
 }
 
-/* Returns a spare worker that meets the need, or NULL. */
-struct gpd_worker_process *
-gpd_worker_pool_find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state,
-			   const struct gpd_worker_need *need)
+/* Returns a spare worker in this state that meets the need, or NULL. here: it has a context on the
+ * device. */
+static struct gpd_worker_process *
+find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state,
+	   const struct gpd_worker_need *need, bool here)
 {
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (process->spare && process->state == state && !process->channel_closed &&
 		    !(need->devices & ~process->devices) &&
-		    (!need->exact || need->devices == process->devices) &&
+		    (!here || gpd_worker_process_has_place(process, need->device)) &&
 		    process->connections >= need->connections)
 			return process;
 	}
 	return NULL;
 }
 
+/* Returns the number of spare workers with a context on the device, including those that start. */
 static uint32_t
-count_spare(const struct gpd_worker_pool *c)
+count_spare(const struct gpd_worker_pool *c, int device)
 {
 	uint32_t count = 0;
 
 	for (const struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next)
-		count += process->spare && process->state <= GPD_WORKER_SPARE;
+		count += process->spare && process->state <= GPD_WORKER_SPARE &&
+			 gpd_worker_process_has_place(process, device);
 	return count;
 }
 
-/* Returns the number of spare workers that are kept for sessions that share a worker: 1 while there
- * is no such worker, so that the first session does not wait for a start. */
+/* Returns the number of spare workers that are kept for sessions that share a worker: 1 on the
+ * first usable device while there is no such worker, so that the first session does not wait for a
+ * start. */
 static uint32_t
-count_first(const struct gpd_worker_pool *c)
+count_first(const struct gpd_worker_pool *c, int device)
 {
+	uint32_t usable = gpd_tenants_get_usable(&c->quota->tenants, GPD_GROUP_SHARED);
+
 	for (const struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
 		if (!process->spare && !gpd_worker_process_is_dedicated(process) &&
 		    process->state <= GPD_WORKER_BUSY)
 			return 0;
 	}
-	return 1;
+	return device == ffs((int)usable) - 1;
 }
 
-/* Returns a worker that is spare, or starting as a spare, or new. */
+/* Returns whether a worker of the group may be a spare one: the last one on a device is left to
+ * groups that have taken none recently. */
+static bool
+group_may_acquire_spare(const struct gpd_worker_pool *c, const struct gpd_worker_need *need)
+{
+	uint32_t kept = need->dedicated ? count_first(c, need->device) : 0;
+	uint32_t count = count_spare(c, need->device);
+	int64_t taken_ms = c->groups[need->group].spare_taken_ms;
+
+	/* Where there is one tenant, no other one needs it. */
+	if (count > kept + 1 || !gpd_tenants_are_apart(&c->quota->tenants))
+		return count > kept;
+	return count > kept && (!taken_ms || gp_now_ms() - taken_ms >= SPARE_AGAIN_MS);
+}
+
+struct gpd_worker_process *
+gpd_worker_pool_find_spare(const struct gpd_worker_pool *c, const struct gpd_worker_need *need)
+{
+	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE, need, true);
+
+	if (!process)
+		process = find_spare(c, GPD_WORKER_STARTING, need, true);
+	/* The only worker, or that of several tenants, will probably use all devices. */
+	if (!process && need->connections == CONNECTIONS_MAX)
+		return find_spare(c, GPD_WORKER_SPARE, need, false);
+	/* If there is no place for another worker, the spare one would be ended for this one. */
+	return process && (group_may_acquire_spare(c, need) ||
+			   !gpd_worker_pool_has_free_place(c, need->device))
+		       ? process
+		       : NULL;
+}
+
+bool
+gpd_worker_pool_may_acquire(const struct gpd_worker_pool *c, const struct gpd_worker_need *need)
+{
+	int all = 0, own = 0;
+
+	if (gpd_worker_pool_find_spare(c, need))
+		return true;
+	/* Includes those that fail before they are ready. */
+	for (const struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->facts || process->spare)
+			continue;
+		all++;
+		own += process->group == need->group;
+	}
+	return all < STARTING_MAX - (own > 0);
+}
+
 struct gpd_worker_process *
 gpd_worker_pool_acquire(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 {
-	struct gpd_worker_process *process = gpd_worker_pool_find_spare(c, GPD_WORKER_SPARE, need);
+	struct gpd_worker_process *process = gpd_worker_pool_find_spare(c, need);
 
+	if (process)
+		c->groups[need->group].spare_taken_ms = gp_now_ms();
+	else
+		process = process_start(c, need);
 	if (!process)
-		process = gpd_worker_pool_find_spare(c, GPD_WORKER_STARTING, need);
-	if (!process)
-		return process_start(c, need);
+		return NULL;
 	process->spare = false;
+	process->group = need->group;
 	return process;
 }
 
-/* Callback of the admission. A session may get a spare worker with more devices, so that it does
- * not wait for a start. */
+bool
+gpd_worker_pool_may_start_dedicated(void *arg, const struct gpd_connection *connection)
+{
+	const struct gpd_worker_pool *c = arg;
+	const struct gpd_worker_need need = gpd_worker_pool_get_need(c, connection);
+
+	return gpd_worker_pool_may_acquire(c, &need);
+}
+
+/* A session may get a spare worker with more devices, so that it does not wait for a start. */
 struct gpd_worker_process *
-gpd_worker_pool_acquire_for_session(void *arg, uint32_t devices)
+gpd_worker_pool_start_dedicated(void *arg, const struct gpd_connection *connection)
 {
 	struct gpd_worker_pool *c = arg;
-	const struct gpd_worker_need need = { .devices = devices,
-					      .contexts = get_first(devices),
-					      .connections = CONNECTIONS_DEFAULT };
+	const struct gpd_worker_need need = gpd_worker_pool_get_need(c, connection);
 
-	return count_spare(c) > count_first(c) ? gpd_worker_pool_acquire(c, &need)
-					       : process_start(c, &need);
+	return gpd_worker_pool_acquire(c, &need);
+}
+
+/* Returns the number of devices for which there are spare workers: before the first worker has
+ * reported the devices, those that a sick one may come after. */
+static int
+get_device_count(const struct gpd_worker_pool *c)
+{
+	return c->quota->tenants.device_count ? c->quota->tenants.device_count : GPD_LEDGER_DEVICES;
 }
 
 static uint32_t
-spare_target(const struct gpd_worker_pool *c)
+get_target(const struct gpd_worker_pool *c, int device)
 {
-	return gpd_tenants_get_ready_workers(&c->quota->tenants) + count_first(c);
+	if (!(gpd_tenants_get_usable(&c->quota->tenants, GPD_GROUP_SHARED) >> device & 1))
+		return 0;
+	return gpd_tenants_get_ready_workers(&c->quota->tenants) + count_first(c, device);
 }
 
-/* Returns the devices on which a new worker must try to create a context. */
-static uint32_t
-get_suspects(const struct gpd_worker_pool *c)
-{
-	uint32_t suspects = 0;
-
-	for (int i = 0; i < c->quota->tenants.device_count; i++) {
-		if (c->quota->tenants.devices[i].health.suspect)
-			suspects |= UINT32_C(1) << i;
-	}
-	return suspects;
-}
-
-/* Spare workers are started one at a time, after workers that sessions wait for. */
+/* Returns whether another spare worker is needed on the device: also to find out whether a context
+ * can be created on a suspect one. */
 static bool
-wants_spare(const struct gpd_worker_pool *c)
+device_needs_spare(const struct gpd_worker_pool *c, int device)
 {
+	return count_spare(c, device) < get_target(c, device) ||
+	       c->quota->tenants.devices[device].health.suspect;
+}
+
+/* Returns a device that needs another spare worker; -1: there is none, or one is starting. They
+ * start one at a time, and only in places for which no client waits. */
+static int
+find_device_for_spare(const struct gpd_worker_pool *c)
+{
+	uint32_t usable = gpd_tenants_get_usable(&c->quota->tenants, GPD_GROUP_SHARED);
+
 	for (const struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (process->state == GPD_WORKER_STARTING)
-			return false;
+		if (process->spare && process->state == GPD_WORKER_STARTING)
+			return -1;
 	}
-	return count_spare(c) < spare_target(c) || get_suspects(c);
+	for (int i = 0; usable >> i && i < get_device_count(c); i++) {
+		if ((usable >> i & 1) && device_needs_spare(c, i) &&
+		    gpd_worker_pool_has_unclaimed_place(c, i))
+			return i;
+	}
+	return -1;
+}
+
+static void
+spare_start(struct gpd_worker_pool *c, int device, int64_t now)
+{
+	const struct gpd_worker_need need = {
+		.devices = gpd_tenants_get_usable(&c->quota->tenants, GPD_GROUP_SHARED),
+		.device = device,
+		.connections = get_connections(c, gpd_tenant_group(0)),
+	};
+	struct gpd_worker_process *process = process_start(c, &need);
+
+	if (process)
+		process->spare = true;
+	else
+		c->spare_ms = now + BACKOFF_MS;
 }
 
 void
 gpd_worker_pool_maintain_reserve(struct gpd_worker_pool *c, int64_t now)
 {
-	struct gpd_worker_need need = gpd_worker_pool_get_need(c, GPD_GROUP_SHARED);
-	const struct gpd_worker_need any = { 0 };
-	struct gpd_worker_process *process;
+	int device = c->spare_ms <= now ? find_device_for_spare(c) : -1;
 
-	need.connections = get_connections(c, gpd_tenant_group(0));
-	need.contexts |= get_suspects(c) & need.devices;
-	if (need.devices && wants_spare(c) && c->spare_ms <= now) {
-		process = process_start(c, &need);
-		if (process)
-			process->spare = true;
-		else
-			c->spare_ms = now + BACKOFF_MS;
+	if (device >= 0)
+		spare_start(c, device, now);
+	for (int i = 0; i < get_device_count(c); i++) {
+		const struct gpd_worker_need any = { .device = i };
+		struct gpd_worker_process *process;
+
+		while (count_spare(c, i) > get_target(c, i) &&
+		       (process = find_spare(c, GPD_WORKER_SPARE, &any, true)))
+			gpd_worker_pool_retire_worker(c, process);
 	}
-	while (count_spare(c) > spare_target(c) &&
-	       (process = gpd_worker_pool_find_spare(c, GPD_WORKER_SPARE, &any)))
-		gpd_worker_pool_retire_worker(c, process);
 }

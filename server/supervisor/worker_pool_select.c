@@ -13,16 +13,15 @@
 #define BUSY_MS 2000
 
 static void
-start_worker(struct gpd_worker_pool *c, uint32_t group)
+start_worker(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 {
-	const struct gpd_worker_need need = gpd_worker_pool_get_need(c, group);
-	struct gpd_worker_process *process = gpd_worker_pool_acquire(c, &need);
+	struct gpd_worker_process *process = gpd_worker_pool_acquire(c, need);
+	uint32_t group = need->group;
 
 	c->admission->selected[group] = process;
 	c->groups[group].start_ms = process ? 0 : gp_now_ms() + BACKOFF_MS;
 	if (!process)
 		return;
-	process->group = group;
 	if (group != GPD_GROUP_SHARED)
 		(void)snprintf(process->tenant, sizeof(process->tenant), "%s",
 			       c->quota->ledger->tenants[group - 1].name);
@@ -103,9 +102,8 @@ worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 	kill_oldest_wedged_worker(c, process);
 }
 
-/* Returns the group's oldest worker that can get new sessions. */
-static struct gpd_worker_process *
-find_serving(const struct gpd_worker_pool *c, uint32_t group)
+struct gpd_worker_process *
+gpd_worker_pool_find_serving(const struct gpd_worker_pool *c, uint32_t group)
 {
 	struct gpd_worker_process *found = NULL;
 
@@ -158,49 +156,51 @@ worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *p
 	       !worker_is_last(c, process);
 }
 
-/* Selects a worker for new sessions of the group. Returns whether it can get them now. */
+/* Selects a worker for new sessions of the client's group. Returns whether it can get them now. */
 static bool
-choose_worker(struct gpd_worker_pool *c, uint32_t group)
+choose_worker(struct gpd_worker_pool *c, const struct gpd_connection *connection)
 {
-	struct gpd_worker_process *selected = c->admission->selected[group], *other;
-	const struct gpd_worker_need need = gpd_worker_pool_get_need(c, group);
+	const struct gpd_worker_need need = gpd_worker_pool_get_need(c, connection);
+	struct gpd_worker_process *selected = c->admission->selected[need.group], *other;
 
 	if (selected && selected->state == GPD_WORKER_SERVING)
 		return true;
-	other = find_serving(c, group);
+	other = gpd_worker_pool_find_serving(c, need.group);
 	if (other)
-		c->admission->selected[group] = other;
-	else if (!selected && need.devices && c->groups[group].start_ms <= gp_now_ms() &&
-		 (gpd_worker_pool_find_spare(c, GPD_WORKER_SPARE, &need) ||
-		  gpd_admission_may_start(c->admission)))
-		start_worker(c, group);
-	selected = c->admission->selected[group];
+		c->admission->selected[need.group] = other;
+	else if (!selected && need.devices && c->groups[need.group].start_ms <= gp_now_ms() &&
+		 gpd_worker_pool_may_acquire(c, &need))
+		start_worker(c, &need);
+	selected = c->admission->selected[need.group];
 	return selected && selected->state == GPD_WORKER_SERVING;
 }
 
-/* Callback of the admission. */
 void
-gpd_worker_pool_select(void *arg, uint32_t group)
+gpd_worker_pool_select(void *arg, const struct gpd_connection *connection)
 {
 	struct gpd_worker_pool *c = arg;
 
 	if (c->served && !c->stopping)
-		(void)choose_worker(c, group);
+		(void)choose_worker(c, connection);
 }
 
-/* Selects workers for queued clients: one may have failed since the client was queued. Returns
- * whether a queued client has a worker now. */
+/* Returns whether a queued client may get its session now: it has a worker; or its worker has
+ * failed, and another one has to be started. */
 static bool
-choose_for_queued(struct gpd_worker_pool *c)
+queue_needs_retry(struct gpd_worker_pool *c)
 {
-	bool chosen = false;
-
 	for (const struct gpd_connection *p = c->admission->connection_list; p; p = p->next) {
-		if (p->state == GPD_CONNECTION_QUEUED && !p->full_reason[0] &&
-		    !p->assignment.dedicated)
-			chosen = choose_worker(c, p->assignment.group) || chosen;
+		const struct gpd_worker_process *selected;
+
+		if (p->state != GPD_CONNECTION_QUEUED || p->full_reason[0] ||
+		    p->assignment.dedicated)
+			continue;
+		selected = c->admission->selected[p->assignment.group];
+		if (!selected || selected->state == GPD_WORKER_SERVING ||
+		    gpd_worker_pool_find_serving(c, p->assignment.group))
+			return true;
 	}
-	return chosen;
+	return false;
 }
 
 static bool
@@ -242,7 +242,7 @@ gpd_worker_pool_select_all(struct gpd_worker_pool *c, int64_t now)
 		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
 			worker_wedged(c, process);
 	}
-	if (c->served && choose_for_queued(c))
+	if (c->served && queue_needs_retry(c))
 		gpd_admission_retry_queued(c->admission);
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "protocol/control.h"
+#include "server/common/base/device_list.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/connect/lane_accept.h"
@@ -37,6 +38,14 @@
 #include <unistd.h>
 
 #define ARENAS 4
+/* Longest wait for the supervisor's reply to a request for a place; it replies within 10 s. */
+#define PLACE_WAIT_MS 12000
+
+/* Places on devices (supervisor/tenancy/tenants.h); bit n: device n. */
+static struct {
+	_Atomic uint32_t granted;  /* the worker may create a context there */
+	_Atomic uint32_t answered; /* the supervisor has replied to the last request */
+} places;
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -244,6 +253,19 @@ worker_exit(void)
 }
 
 static void
+place_answered(const struct gpd_channel_message *message)
+{
+	uint32_t bit;
+
+	if (message->header.result < 0 || message->header.result >= GPD_LEDGER_DEVICES)
+		return;
+	bit = UINT32_C(1) << message->header.result;
+	if (message->header.session)
+		atomic_fetch_or(&places.granted, bit);
+	atomic_fetch_or(&places.answered, bit);
+}
+
+static void
 message_handle(struct gpd_channel_message *message)
 {
 	bool has_open = message->size >= sizeof(struct gpd_channel_open);
@@ -276,6 +298,9 @@ message_handle(struct gpd_channel_message *message)
 	case GPD_CHANNEL_PING:
 		(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_PONG, 0, 0, NULL, 0);
 		break;
+	case GPD_CHANNEL_PLACE:
+		place_answered(message);
+		break;
 	case GPD_CHANNEL_STOP:
 		sessions_stop_all("the daemon is stopping");
 		for (int i = 0; i < 200 && atomic_load(&gpd_sessions.count); i++)
@@ -300,10 +325,25 @@ report_context(int ordinal, const struct gpd_channel_context *context)
 					     sizeof(*context));
 }
 
-static bool
+/* A device's lock serializes the requests for it (gpd_device_enter()). */
+static CUresult
+request_place(int ordinal)
+{
+	uint32_t bit = UINT32_C(1) << ordinal;
+
+	atomic_fetch_and(&places.answered, ~bit);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_PLACE, ordinal, 0, NULL, 0);
+	for (int i = 0; i < PLACE_WAIT_MS && !(atomic_load(&places.answered) & bit); i++)
+		gp_sleep_ns(UINT64_C(1000000));
+	return atomic_load(&places.granted) & bit ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult
 may_create_context(int ordinal)
 {
-	return !atomic_load(&gpd_sessions.ledger->sick[ordinal]);
+	if (atomic_load(&gpd_sessions.ledger->sick[ordinal]))
+		return CUDA_ERROR_DEVICE_UNAVAILABLE;
+	return atomic_load(&places.granted) >> ordinal & 1 ? CUDA_SUCCESS : request_place(ordinal);
 }
 
 static const struct gpd_device_hooks device_hooks = {
@@ -349,6 +389,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return refuse_to_start(CUDA_SUCCESS, "no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_separate_driver();
+	atomic_store(&places.granted, options->devices->contexts);
 	result = gpd_devices_start(options->driver, options->software, options->connections,
 				   options->devices, &device_hooks, error, sizeof(error));
 	if (result != CUDA_SUCCESS)

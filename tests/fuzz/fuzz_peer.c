@@ -78,10 +78,18 @@ make_facts(void)
 
 /* The shared worker is the only one. */
 static void
-select_nothing(void *arg, uint32_t group)
+select_nothing(void *arg, const struct gpd_connection *connection)
 {
 	(void)arg;
-	(void)group;
+	(void)connection;
+}
+
+static enum gpd_place
+find_place(void *arg, const struct gpd_connection *connection)
+{
+	(void)arg;
+	(void)connection;
+	return GPD_PLACE_READY;
 }
 
 static void
@@ -103,6 +111,7 @@ set_up(void)
 	worker.facts = make_facts();
 	admission.selected[GPD_GROUP_SHARED] = &worker;
 	admission.select_worker = select_nothing;
+	admission.find_place = find_place;
 	memset(connections, -1, sizeof(connections));
 }
 

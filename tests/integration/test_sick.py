@@ -226,7 +226,7 @@ def _():
 
 @case("a device on which contexts fail three times in a row is sick, and its tenant's client gets the reason")
 def _():
-    with Sick(config=TENANTS) as daemon:
+    with Sick(config=TENANTS.replace("[daemon]", "[daemon]\nready-workers = 0")) as daemon:
         bystander = daemon.stay(0, "a")
         daemon.inject("1 broken\n")
         daemon.expect_refused("device 1 is sick: no context can be created: CUDA error 999", 1, "b")
@@ -270,6 +270,18 @@ def _():
         daemon.inject("1 ecc\n")
         daemon.wait_for_log("error: device 1 is sick")
         daemon.enable(1)
+
+
+@case("events that come while the monitor is replaced are seen")
+def _():
+    with Sick(count=4) as daemon:
+        for device in range(4):
+            # The event before has made a device sick, so a new monitor starts.
+            daemon.inject(f"{device} ecc\n")
+            daemon.wait_for_log(f"error: device {device} is sick")
+        wait_until("no monitor is left", lambda: not daemon.monitors(), PATIENCE)
+        for device in range(4):
+            daemon.enable(device)
 
 
 @case("a driver without events has no monitor, which is logged once")

@@ -281,14 +281,14 @@ struct gpd_config_device gpd_config_device(const struct gpd_config *config, int 
 #define GPD_CONTEXT_MEMORY ((uint64_t)512 << 20)
 
 /* Returns the number of workers that may have a context on the device: its places. If no key sets
- * it, as many as fit into a tenth of the device's memory, at least 2. context: memory of a context
- * in bytes; 0: it takes none, and without a key there are GPD_PLACES_MAX. */
+ * it, the number that fits into a tenth of the device's memory, at least 2. context: memory of a
+ * context in bytes; 0: it takes none, and without a key there are GPD_PLACES_MAX. */
 uint32_t gpd_config_get_places(const struct gpd_config_device *device, uint64_t memory,
 			       uint64_t context);
 /* Maximum number of places of a device. */
 #define GPD_PLACES_MAX 4096
-/* Returns the memory of the device in bytes of which shares are taken: what remains when `contexts`
- * contexts of this size have been created. */
+/* Returns the memory of the device in bytes of which shares are taken: all except `contexts`
+ * contexts of this size. */
 uint64_t gpd_config_get_remaining(uint64_t memory, uint32_t contexts, uint64_t context);
 /* Returns the key because of which a tenant with this quota on the device needs one context for all
  * of its sessions there; NULL: there is none. A static text. */

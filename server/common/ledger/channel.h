@@ -52,6 +52,10 @@ enum gpd_channel_type {
 	GPD_CHANNEL_RETIRE, /* accept no more sessions; exit after the last one */
 	GPD_CHANNEL_STOP,   /* end all sessions and exit */
 	GPD_CHANNEL_PING,   /* reply with PONG */
+	/* From the worker: result: ordinal of a device: a session needs a context there. From the
+	 * supervisor: the reply; session 1: the worker has a place on the device (tenants.h); 0: it
+	 * gets none. */
+	GPD_CHANNEL_PLACE,
 	/* From the worker to the supervisor. */
 	/* A packed Gpupool__Welcome (control.proto): the part that is common to all sessions. */
 	GPD_CHANNEL_READY,

@@ -70,6 +70,7 @@ VALUE(device_multiprocessors, s->device->multiprocessors)
 VALUE(device_gpu, s->device->gpu_ns)
 VALUE(device_sick, s->device->sick)
 VALUE(device_contexts, s->device->contexts)
+VALUE(device_contexts_max, s->device->contexts_max)
 VALUE(device_context_memory, s->device->context_memory)
 VALUE(tenant_sessions, s->tenant->sessions)
 VALUE(tenant_sessions_total, s->tenant->sessions_total)
@@ -143,6 +144,9 @@ static const struct family families[] = {
 	  SCOPE_DEVICE, device_sick, NULL },
 	{ "gpupool_device_contexts", "Workers with a CUDA context on the device.", SCOPE_DEVICE,
 	  device_contexts, NULL },
+	{ "gpupool_device_contexts_max",
+	  "Workers that may have a CUDA context on the device (workers-per-device).", SCOPE_DEVICE,
+	  device_contexts_max, NULL },
 	{ "gpupool_device_context_memory_bytes",
 	  "Device memory of the workers' CUDA contexts, which counts for no tenant.", SCOPE_DEVICE,
 	  device_context_memory, NULL },

@@ -270,6 +270,8 @@ add_devices(const struct gpd_report_source *source, struct buffer *buffer)
 		device->name = (char *)from->name;
 		device->uuid = (ProtobufCBinaryData){ sizeof(from->uuid), (uint8_t *)from->uuid };
 		device->memory_total = from->memory;
+		device->contexts_max =
+			gpd_tenants_get_places(&source->admission->quota->tenants, d);
 		device->multiprocessors = from->multiprocessors;
 		device->sick = gpd_device_is_sick(&from->health);
 		device->reason = (char *)from->health.reason;

@@ -113,15 +113,18 @@ static const char *
 append_queue_position(struct gpd_admission *admission, const struct gpd_connection *connection,
 		      const char *text, char buffer[GPD_CONFIG_ERROR_MAX])
 {
-	uint64_t number = connection->hello ? connection->hello->hello->wait : 0;
-	unsigned int position = 0;
+	const struct gpd_waiter waiter = {
+		.number = connection->hello ? connection->hello->hello->wait : 0,
+		.tenant = connection->assignment.tenant,
+		.limit = connection->limit,
+		.device = connection->first_device,
+		.group = gpd_admission_get_place_group(connection),
+	};
+	unsigned int position;
 
-	if (number)
-		position = gpd_queue_add(&admission->quota->queue, number,
-					 connection->assignment.tenant, connection->daemon_is_full,
-					 gp_now_ms());
-	if (!number)
+	if (!waiter.number)
 		return text;
+	position = gpd_queue_add(&admission->quota->queue, &waiter, gp_now_ms());
 	if (position)
 		(void)snprintf(buffer, GPD_CONFIG_ERROR_MAX, "%.*s; position %u in the queue",
 			       GPD_CONFIG_ERROR_MAX - 40, text, position);

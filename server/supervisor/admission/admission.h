@@ -33,9 +33,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maximum number of workers of sessions and tenants that start at the same time: they occupy the
- * driver and the CPUs, at the cost of running sessions. */
-#define GPD_STARTING_MAX 4
+/* Whether a device has a place (tenants.h) for a client's session. */
+enum gpd_place {
+	GPD_PLACE_READY, /* its worker has one, or can get one now */
+	GPD_PLACE_SOON,  /* a worker without sessions is about to exit */
+	GPD_PLACE_NONE,  /* all workers there have sessions */
+};
 
 /* State of the admission. */
 struct gpd_admission {
@@ -60,13 +63,23 @@ struct gpd_admission {
 	 * it is SERVING, and wait while it is STARTING or BUSY; NULL: none. Maintained by
 	 * worker_pool.c; read by gpd_admission_get_worker(). */
 	struct gpd_worker_process *selected[GPD_GROUPS];
-	/* Returns a spare or new worker for one session on these devices (bit n: device n); NULL:
-	 * none can be started. Set with arg by gpd_worker_pool_init() (worker_pool.h). */
-	struct gpd_worker_process *(*start_dedicated)(void *arg, uint32_t devices);
-	/* Selects a worker for the group, or starts one, if none is selected that is SERVING. Does
-	 * not wait, and opens no session. Set as start_dedicated. */
-	void (*select_worker)(void *arg, uint32_t group);
-	void *arg;                          /* first argument of both */
+	/* The pool of workers (worker_pool.h); set with arg by gpd_worker_pool_init(). They do not
+	 * wait, and open no session. connection: of a client without a session, with
+	 * first_device. */
+	/* Returns whether there is a place for the session's worker on first_device. Ends a worker
+	 * without sessions if that is necessary. */
+	enum gpd_place (*find_place)(void *arg, const struct gpd_connection *connection);
+	/* Returns whether the client's dedicated worker may be started now. */
+	bool (*may_start)(void *arg, const struct gpd_connection *connection);
+	/* Returns a spare or new worker for the client's session, which needs a dedicated one;
+	 * NULL: none can be started. */
+	struct gpd_worker_process *(*start_dedicated)(void *arg,
+						      const struct gpd_connection *connection);
+	/* Selects a worker for the client's worker group, or starts one, if none is selected that
+	 * is SERVING. */
+	void (*select_worker)(void *arg, const struct gpd_connection *connection);
+	void *arg;                          /* first argument of these */
+	uint64_t place_order;               /* the last one that a connection has got */
 	struct gpd_worker_process *workers; /* list of all workers, maintained by worker_pool.c */
 	/* Number of workers that exited unexpectedly, lost their contexts or were killed because
 	 * they hung; counted by worker_pool.c. */
@@ -109,11 +122,11 @@ int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *pe
  * that had the same index in the ledger. */
 struct gpd_worker_process *gpd_admission_get_worker(const struct gpd_admission *admission,
 						    uint32_t group);
+/* Returns the worker group of the client's session, or GPD_QUEUE_OWN_WORKER (queue.h). */
+uint32_t gpd_admission_get_place_group(const struct gpd_connection *connection);
 /* Tries to open the sessions of queued connections, and starts dedicated workers for those that
  * have a slot. Called after a worker has exited or is ready, or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);
-/* Returns whether fewer than GPD_STARTING_MAX workers of sessions and tenants are starting. */
-bool gpd_admission_may_start(const struct gpd_admission *admission);
 /* Handles a dedicated worker that is ready: requests it to open its session and to exit afterwards.
  * Returns false if its client has disconnected; the caller then retires the worker. */
 bool gpd_admission_dedicated_ready(struct gpd_admission *admission,

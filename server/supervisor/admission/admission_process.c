@@ -11,17 +11,6 @@
 /* How long a client waits for a slot of a process that is exiting, which takes a while. */
 #define FULL_ENDING_MS 10000
 
-bool
-gpd_admission_may_start(const struct gpd_admission *admission)
-{
-	int count = 0;
-
-	/* Includes those that fail before they are ready. */
-	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
-		count += !c->facts && !c->spare;
-	return count < GPD_STARTING_MAX;
-}
-
 /* Returns whether the worker's client has disconnected. */
 static bool
 worker_is_abandoned(const struct gpd_worker_process *c)
@@ -53,8 +42,8 @@ gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connect
 		admission, connection, ending - self,
 		count_abandoned(admission, connection->client_address) - self);
 
-	connection->daemon_is_full = full_reason != NULL;
 	if (full_reason) {
+		connection->limit = GPD_QUEUE_FOR_DAEMON;
 		gpd_admission_wait_for_slot(admission, connection, full_reason, wait_ms);
 		return;
 	}
@@ -78,6 +67,7 @@ starts_before(const struct gpd_admission *admission, const struct gpd_connection
 	return start_a != start_b ? start_a < start_b : a->session < b->session;
 }
 
+/* Returns the next client whose worker may be started now, or NULL. */
 static struct gpd_connection *
 find_next_to_start(const struct gpd_admission *admission)
 {
@@ -85,7 +75,8 @@ find_next_to_start(const struct gpd_admission *admission)
 
 	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
 		if (p->state == GPD_CONNECTION_STARTING && !p->own_worker &&
-		    (!first || starts_before(admission, p, first)))
+		    (!first || starts_before(admission, p, first)) &&
+		    admission->may_start(admission->arg, p))
 			first = p;
 	}
 	return first;
@@ -100,17 +91,14 @@ worker_start(struct gpd_admission *admission, struct gpd_connection *connection)
 	const struct gpd_assignment *assignment = &connection->assignment;
 	struct gpd_worker_process *process;
 	char error[GPD_CONFIG_ERROR_MAX];
-	uint32_t devices = 0;
 
-	for (int i = 0; i < assignment->count; i++)
-		devices |= UINT32_C(1) << assignment->units[i].device;
 	/* A device may have become sick while the session waited for its turn. */
 	if (gpd_tenants_check_assigned(&admission->quota->tenants, assignment, error)) {
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__DEVICE,
 				     error);
 		return;
 	}
-	process = entry ? admission->start_dedicated(admission->arg, devices) : NULL;
+	process = entry ? admission->start_dedicated(admission->arg, connection) : NULL;
 	if (!process) {
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "cannot start a process for the session");
@@ -134,7 +122,7 @@ gpd_admission_start_workers(struct gpd_admission *admission)
 {
 	struct gpd_connection *connection;
 
-	while ((connection = find_next_to_start(admission)) && gpd_admission_may_start(admission))
+	while ((connection = find_next_to_start(admission)))
 		worker_start(admission, connection);
 }
 

@@ -19,6 +19,8 @@
 	((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE |         \
 	 GP_FEATURE_TENANT_WORKERS)
 #define OPENING_MS 15000
+/* How long a client waits for the place of a worker that is about to exit. */
+#define PLACE_SOON_MS 10000
 /* Size of the host name and of the program name in the log. */
 #define NAME_MAX_SIZE 52
 /* A client may request several windows until one is free in its own address space. */
@@ -153,6 +155,7 @@ gpd_admission_acquire_slot(struct gpd_admission *admission, struct gpd_connectio
 	entry = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0,
 			       &connection->assignment, &reason, error);
 	if (!entry && reason == GPUPOOL__REFUSED__REASON__FULL) {
+		connection->limit = GPD_QUEUE_FOR_TENANT;
 		gpd_admission_wait_for_slot(admission, connection, error, wait_ms);
 		return NULL;
 	}
@@ -182,6 +185,7 @@ gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connectio
 	const Gpupool__Hello *hello = connection->hello->hello;
 
 	connection->worker = worker;
+	worker->granted |= UINT32_C(1) << connection->first_device;
 	connection->lanes_max = session_lanes_max(admission);
 	connection->features = hello->features & FEATURES;
 	if (connection->assignment.compression == GP_PACK_OFF)
@@ -213,7 +217,7 @@ conn_has_worker(const struct gpd_admission *admission, const struct gpd_connecti
 
 	if (connection->assignment.dedicated)
 		return admission->quota->tenants.device_count > 0;
-	admission->select_worker(admission->arg, connection->assignment.group);
+	admission->select_worker(admission->arg, connection);
 	worker = gpd_admission_get_worker(admission, connection->assignment.group);
 	/* One that lacks a device is about to be replaced. */
 	return worker && worker->state == GPD_WORKER_SERVING &&
@@ -234,6 +238,55 @@ conn_check_health(struct gpd_admission *admission, struct gpd_connection *connec
 	return false;
 }
 
+uint32_t
+gpd_admission_get_place_group(const struct gpd_connection *connection)
+{
+	return connection->assignment.dedicated ? GPD_QUEUE_OWN_WORKER
+						: connection->assignment.group;
+}
+
+/* A place has become free: from now on the client waits for its worker, unless the daemon has no
+ * session slot any more. */
+static bool
+conn_stop_waiting_for_place(struct gpd_admission *admission, struct gpd_connection *connection)
+{
+	const char *full_reason = gpd_admission_get_full_reason(admission, connection, 0, 0);
+
+	if (full_reason) {
+		connection->limit = GPD_QUEUE_FOR_DAEMON;
+		gpd_admission_wait_for_slot(admission, connection, full_reason, GPD_SLOT_WAIT_MS);
+		return false;
+	}
+	connection->place_order = 0;
+	connection->full_reason[0] = '\0';
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
+	return true;
+}
+
+/* Returns whether there is a place for the session's worker on its device. If not, the client waits
+ * for one, or is refused because it has waited for long enough. */
+static bool
+conn_has_place(struct gpd_admission *admission, struct gpd_connection *connection)
+{
+	const struct gpd_tenants *tenants = &admission->quota->tenants;
+	char text[GPD_CONFIG_ERROR_MAX];
+	enum gpd_place place;
+
+	connection->first_device = gpd_tenants_get_first_device(tenants, connection->hello->hello,
+								&connection->assignment);
+	place = admission->find_place(admission->arg, connection);
+	if (place == GPD_PLACE_READY)
+		return !connection->place_order ||
+		       conn_stop_waiting_for_place(admission, connection);
+	if (!connection->place_order)
+		connection->place_order = ++admission->place_order;
+	connection->limit = GPD_QUEUE_FOR_PLACE;
+	gpd_tenants_format_places(tenants, connection->first_device, text);
+	gpd_admission_wait_for_slot(admission, connection, text,
+				    place == GPD_PLACE_SOON ? PLACE_SOON_MS : GPD_SLOT_WAIT_MS);
+	return false;
+}
+
 static void
 conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connection)
 {
@@ -250,8 +303,9 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connect
 	if (!conn_check_health(admission, connection))
 		return;
 	/* The tenant or the isolation may have changed while the client waited. */
-	if (!conn_has_worker(admission, connection) ||
-	    !gpd_admission_admit(admission, connection) || !conn_has_worker(admission, connection))
+	if (!conn_has_place(admission, connection) || !conn_has_worker(admission, connection) ||
+	    !gpd_admission_admit(admission, connection) || !conn_has_place(admission, connection) ||
+	    !conn_has_worker(admission, connection))
 		return;
 	if (connection->assignment.dedicated) {
 		gpd_admission_open_dedicated(admission, connection);
@@ -261,8 +315,8 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connect
 	full_reason = connection->full_reason[0]
 			      ? gpd_admission_get_full_reason(admission, connection, 0, 0)
 			      : NULL;
-	connection->daemon_is_full = full_reason != NULL;
 	if (full_reason) {
+		connection->limit = GPD_QUEUE_FOR_DAEMON;
 		gpd_admission_wait_for_slot(admission, connection, full_reason, GPD_SLOT_WAIT_MS);
 		return;
 	}
@@ -399,7 +453,8 @@ gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connectio
 	}
 	if (!gpd_admission_admit(admission, connection))
 		return;
-	connection->daemon_is_full = full_reason != NULL;
+	if (full_reason)
+		connection->limit = GPD_QUEUE_FOR_DAEMON;
 	if (full_reason && max_wait_ms(admission, connection)) {
 		gpd_admission_wait_for_slot(admission, connection, full_reason, 0);
 		return;

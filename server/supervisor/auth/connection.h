@@ -24,6 +24,7 @@
 #include "protocol/preamble.h"
 #include "server/supervisor/auth/authorization.h"
 #include "server/supervisor/auth/client_address.h"
+#include "server/supervisor/tenancy/queue.h"
 #include "server/supervisor/tenancy/tenants.h"
 #include "transport/transport.h"
 
@@ -110,7 +111,14 @@ struct gpd_connection {
 	uint32_t log_budget; /* index of its log budget (log_budget.h); valid with the assignment */
 	/* QUEUED: text of the limit that the client waits for; "": it waits for a worker. */
 	char full_reason[GPD_CONFIG_ERROR_MAX];
-	bool daemon_is_full; /* the limit in full_reason is the daemon's, not the tenant's */
+	/* The limit in full_reason; valid with it. */
+	enum gpd_queue_limit limit;
+	/* Device that the session will probably use first; valid from QUEUED on, after the first
+	 * attempt to open the session. */
+	int first_device;
+	/* QUEUED: order in which it has begun to wait for a place on first_device; 0: it does not
+	 * wait for one. */
+	uint64_t place_order;
 	/* Line for the client's standard error when its session starts; "": none. */
 	char notice[320];
 	bool evicted;        /* its session ends by a decision of the operator, not by its client */

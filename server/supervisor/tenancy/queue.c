@@ -37,35 +37,74 @@ waiter_find(const struct gpd_queue *queue, uint64_t number)
 	return -1;
 }
 
-/* Counts those before the number, or all if it is not in the queue. */
-static unsigned int
-waiters_count(struct gpd_queue *queue, uint64_t number, bool for_daemon, uint32_t tenant,
-	      int64_t now_ms)
+/* Returns the index of the entry of this number, or that after the last one. */
+static int
+waiters_find_end(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
 {
-	unsigned int ahead = 0;
+	int entry;
 
 	waiters_drop_expired(queue, now_ms);
-	for (int i = 0; i < queue->count; i++) {
-		const struct gpd_waiter *w = &queue->waiters[i];
-
-		if (w->number == number)
-			break;
-		ahead += w->for_daemon == for_daemon && (for_daemon || w->tenant == tenant);
-	}
-	return ahead;
+	entry = waiter_find(queue, number);
+	return entry < 0 ? queue->count : entry;
 }
 
 unsigned int
 gpd_queue_count_ahead_for_daemon(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
 {
-	return waiters_count(queue, number, true, 0, now_ms);
+	int end = waiters_find_end(queue, number, now_ms);
+	unsigned int ahead = 0;
+
+	for (int i = 0; i < end; i++)
+		ahead += queue->waiters[i].limit == GPD_QUEUE_FOR_DAEMON;
+	return ahead;
 }
 
 unsigned int
 gpd_queue_count_ahead_in_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 				int64_t now_ms)
 {
-	return waiters_count(queue, number, false, tenant, now_ms);
+	int end = waiters_find_end(queue, number, now_ms);
+	unsigned int ahead = 0;
+
+	for (int i = 0; i < end; i++)
+		ahead += queue->waiters[i].limit == GPD_QUEUE_FOR_TENANT &&
+			 queue->waiters[i].tenant == tenant;
+	return ahead;
+}
+
+/* Returns whether an earlier entry than this one needs the same place. */
+static bool
+waiter_is_repeated(const struct gpd_queue *queue, int entry)
+{
+	const struct gpd_waiter *w = &queue->waiters[entry];
+
+	for (int i = 0; w->group != GPD_QUEUE_OWN_WORKER && i < entry; i++) {
+		if (queue->waiters[i].limit == GPD_QUEUE_FOR_PLACE &&
+		    queue->waiters[i].device == w->device && queue->waiters[i].group == w->group)
+			return true;
+	}
+	return false;
+}
+
+unsigned int
+gpd_queue_count_ahead_for_place(struct gpd_queue *queue, uint64_t number, int device,
+				uint32_t group, int64_t now_ms)
+{
+	int end = waiters_find_end(queue, number, now_ms);
+	unsigned int ahead = 0;
+
+	for (int i = 0; i < end; i++) {
+		const struct gpd_waiter *w = &queue->waiters[i];
+
+		if (w->limit != GPD_QUEUE_FOR_PLACE || w->device != device)
+			continue;
+		/* It can use the place for which another client of the group has waited for
+		 * longer. */
+		if (w->group == group && group != GPD_QUEUE_OWN_WORKER)
+			break;
+		ahead += !waiter_is_repeated(queue, i);
+	}
+	return ahead;
 }
 
 static bool
@@ -78,23 +117,34 @@ queue_has_room_for(const struct gpd_queue *queue, uint32_t tenant)
 	return queue->count < GPD_QUEUE_MAX && of_tenant < GPD_QUEUE_TENANT_MAX;
 }
 
-unsigned int
-gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool for_daemon,
-	      int64_t now_ms)
+static unsigned int
+waiter_get_position(struct gpd_queue *queue, const struct gpd_waiter *w, int64_t now_ms)
 {
-	struct gpd_waiter *waiter;
+	switch (w->limit) {
+	case GPD_QUEUE_FOR_DAEMON:
+		return 1 + gpd_queue_count_ahead_for_daemon(queue, w->number, now_ms);
+	case GPD_QUEUE_FOR_PLACE:
+		return 1 + gpd_queue_count_ahead_for_place(queue, w->number, w->device, w->group,
+							   now_ms);
+	default:
+		return 1 + gpd_queue_count_ahead_in_tenant(queue, w->number, w->tenant, now_ms);
+	}
+}
+
+unsigned int
+gpd_queue_add(struct gpd_queue *queue, const struct gpd_waiter *waiter, int64_t now_ms)
+{
 	int entry;
 
 	waiters_drop_expired(queue, now_ms);
-	entry = waiter_find(queue, number);
-	if (entry < 0 && !queue_has_room_for(queue, tenant))
+	entry = waiter_find(queue, waiter->number);
+	if (entry < 0 && !queue_has_room_for(queue, waiter->tenant))
 		return 0;
-	waiter = &queue->waiters[entry < 0 ? queue->count++ : entry];
-	waiter->number = number;
-	waiter->tenant = tenant;
-	waiter->for_daemon = for_daemon;
-	waiter->seen_ms = now_ms;
-	return 1 + waiters_count(queue, number, for_daemon, tenant, now_ms);
+	if (entry < 0)
+		entry = queue->count++;
+	queue->waiters[entry] = *waiter;
+	queue->waiters[entry].seen_ms = now_ms;
+	return waiter_get_position(queue, waiter, now_ms);
 }
 
 unsigned int

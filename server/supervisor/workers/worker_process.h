@@ -94,7 +94,8 @@ struct gpd_worker_process {
 	/* Dedicated: reference to the address of its client, released when the worker is destroyed.
 	 * NULL: shared or spare. */
 	struct gpd_client_address *client_address;
-	/* Shared: its worker group (tenants.h), whose sessions it runs. */
+	/* Shared: its worker group (tenants.h), whose sessions it runs. Dedicated: that of the
+	 * session's tenant. */
 	uint32_t group;
 	/* Name of the group's tenant; "": GPD_GROUP_SHARED. */
 	char tenant[GPD_TENANT_NAME_MAX];
@@ -109,6 +110,11 @@ struct gpd_worker_process {
 	uint32_t devices;               /* bit n: its sessions may use device n */
 	/* Bit n: it has a context on device n, is creating one, or will when it starts. */
 	uint32_t contexts;
+	/* Bit n: sessions may create a context on device n, whose place (tenants.h) it has. */
+	uint32_t granted;
+	uint32_t wanted;   /* bit n: it has requested a place on device n (GPD_CHANNEL_PLACE) */
+	int64_t wanted_ms; /* time of its last request */
+	uint32_t refused;  /* bit n: a refused request for device n has been logged */
 	uint32_t creating; /* bit n: it is creating a context on device n (GPD_CHANNEL_CONTEXT) */
 	/* Device memory that the context on each device takes; 0: there is none, or it is not
 	 * known. */
@@ -122,6 +128,13 @@ static inline bool
 gpd_worker_process_is_dedicated(const struct gpd_worker_process *process)
 {
 	return process->client_address != NULL;
+}
+
+/* Returns whether the worker has a place on the device (tenants.h). */
+static inline bool
+gpd_worker_process_has_place(const struct gpd_worker_process *process, int device)
+{
+	return (process->contexts | process->granted) & process->devices & UINT32_C(1) << device;
 }
 
 /* Returns whether the worker was started for, or assigned to, sessions of this group: the index of

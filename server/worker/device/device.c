@@ -134,10 +134,12 @@ context_obtain(int ordinal)
 	CUresult result = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&device->context_lock);
-	if (!gpd_device_has_context(ordinal))
-		result = hooks->may_create(ordinal) && !atomic_load(&gpd_devices.lost)
-				 ? context_create(ordinal)
-				 : CUDA_ERROR_DEVICE_UNAVAILABLE;
+	if (!gpd_device_has_context(ordinal)) {
+		result = atomic_load(&gpd_devices.lost) ? CUDA_ERROR_DEVICE_UNAVAILABLE
+							: hooks->may_create(ordinal);
+		if (result == CUDA_SUCCESS)
+			result = context_create(ordinal);
+	}
 	pthread_mutex_unlock(&device->context_lock);
 	return result;
 }

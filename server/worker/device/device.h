@@ -85,8 +85,10 @@ extern struct gpd_devices gpd_devices;
 
 /* Functions of other files that a new context needs. They may be called by several threads. */
 struct gpd_device_hooks {
-	/* Returns whether a context may be created: the device is not sick. */
-	bool (*may_create)(int ordinal);
+	/* Returns CUDA_SUCCESS if a context may be created; CUDA_ERROR_DEVICE_UNAVAILABLE: the
+	 * device is sick; CUDA_ERROR_OUT_OF_MEMORY: it has no place for another worker. Waits for
+	 * the supervisor's reply, up to some seconds. */
+	CUresult (*may_create)(int ordinal);
 	/* Called before a context is created on the device, which may fail, hang or end the
 	 * process, and afterwards. */
 	void (*report)(int ordinal, const struct gpd_channel_context *context);
