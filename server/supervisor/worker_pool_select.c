@@ -9,8 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* How long new sessions wait for orphaned work to end. */
+/* How long new sessions wait for orphaned work to end, and if there is a spare worker. */
 #define BUSY_MS 2000
+#define BUSY_SPARE_MS 30
 
 static void
 start_worker(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
@@ -156,6 +157,17 @@ worker_is_unneeded(const struct gpd_worker_pool *c, struct gpd_worker_process *p
 	       !worker_is_last(c, process);
 }
 
+/* Returns whether new sessions get a spare worker, because the selected one has been BUSY for too
+ * long. */
+static bool
+worker_delays_sessions(const struct gpd_worker_pool *c, const struct gpd_worker_process *selected,
+		       const struct gpd_worker_need *need)
+{
+	return selected->state == GPD_WORKER_BUSY &&
+	       selected->state_ms + BUSY_SPARE_MS <= gp_now_ms() &&
+	       gpd_worker_pool_find_spare(c, need);
+}
+
 /* Selects a worker for new sessions of the client's group. Returns whether it can get them now. */
 static bool
 choose_worker(struct gpd_worker_pool *c, const struct gpd_connection *connection)
@@ -168,7 +180,8 @@ choose_worker(struct gpd_worker_pool *c, const struct gpd_connection *connection
 	other = gpd_worker_pool_find_serving(c, need.group);
 	if (other)
 		c->admission->selected[need.group] = other;
-	else if (!selected && need.devices && c->groups[need.group].start_ms <= gp_now_ms() &&
+	else if ((!selected || worker_delays_sessions(c, selected, &need)) && need.devices &&
+		 c->groups[need.group].start_ms <= gp_now_ms() &&
 		 gpd_worker_pool_may_acquire(c, &need))
 		start_worker(c, &need);
 	selected = c->admission->selected[need.group];
@@ -191,6 +204,7 @@ queue_needs_retry(struct gpd_worker_pool *c)
 {
 	for (const struct gpd_connection *p = c->admission->connection_list; p; p = p->next) {
 		const struct gpd_worker_process *selected;
+		struct gpd_worker_need need;
 
 		if (p->state != GPD_CONNECTION_QUEUED || p->full_reason[0] ||
 		    p->assignment.dedicated)
@@ -198,6 +212,9 @@ queue_needs_retry(struct gpd_worker_pool *c)
 		selected = c->admission->selected[p->assignment.group];
 		if (!selected || selected->state == GPD_WORKER_SERVING ||
 		    gpd_worker_pool_find_serving(c, p->assignment.group))
+			return true;
+		need = gpd_worker_pool_get_need(c, p);
+		if (worker_delays_sessions(c, selected, &need))
 			return true;
 	}
 	return false;

@@ -109,6 +109,27 @@ def _():
             one.finish().expect()
 
 
+@case("after the end of a client whose work goes on the tenant's next session gets a worker of the reserve")
+def _():
+    with Workers("[daemon]\nready-workers = 1\nquarantine = 0\n[tenant alice]\n", env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+        daemon.reserve = 1
+        bystander = stay(daemon, "alice")
+        for attempt in range(3):
+            wait_until("one is in reserve", lambda: daemon.ready() == 1, PATIENCE)
+            client = daemon.start("sleeper", "-endless", env=as_tenant("alice"))
+            client.wait_for_output("running")
+            client.kill()
+            daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
+            before_open = daemon.log().rsplit(" vectoradd): open from", 1)[0]
+            # A machine may be so slow that the program has come after these two seconds.
+            if len(re.findall("new sessions use another worker", before_open)) <= attempt:
+                break
+        else:
+            require(False, "the sessions have waited for two seconds each")
+        bystander.finish().expect()
+        daemon.settle(PATIENCE)
+
+
 @case("without tenants a daemon has one worker, with tenants one more in reserve")
 def _():
     with Workers("") as daemon:
