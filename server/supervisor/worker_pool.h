@@ -52,8 +52,8 @@ struct gpd_worker_pool {
 	struct gpd_quota *quota;
 	/* By worker group (tenants.h). */
 	struct {
-		int64_t start_ms;       /* earliest time to start another worker; 0: now */
-		int64_t spare_taken_ms; /* when it has taken a spare worker last; 0: never */
+		int64_t start_ms;    /* earliest time to start another worker; 0: now */
+		int64_t acquired_ms; /* when it has got a worker last; 0: never */
 		/* Number of successive workers that exited before they were ready. */
 		int early_exits;
 	} groups[GPD_GROUPS];

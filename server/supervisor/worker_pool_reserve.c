@@ -12,10 +12,11 @@
  * driver and the CPUs, at the cost of running sessions. The last start is for a group that has no
  * other. */
 #define STARTING_MAX 4
-/* A group that has taken a spare worker does not take the last one on a device for this time. It is
- * longer than the start of another one, so that a session that is opened and ended in a loop leaves
- * one to others. */
-#define SPARE_AGAIN_MS 750
+/* A group that has got a worker does not take the last spare one on a device for this time, starts
+ * one at a time, and none while one is started for the reserve. It is longer than a start, so that
+ * sessions that are opened and ended in a loop leave a spare worker to others: the driver creates
+ * one context at a time. */
+#define ACQUIRE_AGAIN_MS 750
 /* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
  * that is the only one, or that runs the sessions of several tenants; else the driver's default.
  * The time to create a context increases with the number of queues of all contexts on the device:
@@ -136,6 +137,16 @@ count_first(const struct gpd_worker_pool *c, int device)
 	return device == ffs((int)usable) - 1;
 }
 
+/* Returns whether the group has got a worker recently, and there are others that may need one. */
+static bool
+group_is_recent(const struct gpd_worker_pool *c, uint32_t group)
+{
+	int64_t acquired_ms = c->groups[group].acquired_ms;
+
+	return gpd_tenants_are_apart(&c->quota->tenants) && acquired_ms &&
+	       gp_now_ms() - acquired_ms < ACQUIRE_AGAIN_MS;
+}
+
 /* Returns whether a worker of the group may be a spare one: the last one on a device is left to
  * groups that have taken none recently. */
 static bool
@@ -143,12 +154,8 @@ group_may_acquire_spare(const struct gpd_worker_pool *c, const struct gpd_worker
 {
 	uint32_t kept = need->dedicated ? count_first(c, need->device) : 0;
 	uint32_t count = count_spare(c, need->device);
-	int64_t taken_ms = c->groups[need->group].spare_taken_ms;
 
-	/* Where there is one tenant, no other one needs it. */
-	if (count > kept + 1 || !gpd_tenants_are_apart(&c->quota->tenants))
-		return count > kept;
-	return count > kept && (!taken_ms || gp_now_ms() - taken_ms >= SPARE_AGAIN_MS);
+	return count > kept + 1 || (count > kept && !group_is_recent(c, need->group));
 }
 
 struct gpd_worker_process *
@@ -171,6 +178,7 @@ gpd_worker_pool_find_spare(const struct gpd_worker_pool *c, const struct gpd_wor
 bool
 gpd_worker_pool_may_acquire(const struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 {
+	bool recent = group_is_recent(c, need->group);
 	int all = 0, own = 0;
 
 	if (gpd_worker_pool_find_spare(c, need))
@@ -178,7 +186,11 @@ gpd_worker_pool_may_acquire(const struct gpd_worker_pool *c, const struct gpd_wo
 	/* Includes those that fail before they are ready. */
 	for (const struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (process->facts || process->spare)
+		if (process->facts)
+			continue;
+		if (recent && (process->spare || process->group == need->group))
+			return false;
+		if (process->spare)
 			continue;
 		all++;
 		own += process->group == need->group;
@@ -191,12 +203,11 @@ gpd_worker_pool_acquire(struct gpd_worker_pool *c, const struct gpd_worker_need 
 {
 	struct gpd_worker_process *process = gpd_worker_pool_find_spare(c, need);
 
-	if (process)
-		c->groups[need->group].spare_taken_ms = gp_now_ms();
-	else
+	if (!process)
 		process = process_start(c, need);
 	if (!process)
 		return NULL;
+	c->groups[need->group].acquired_ms = gp_now_ms();
 	process->spare = false;
 	process->group = need->group;
 	return process;

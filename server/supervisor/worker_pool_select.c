@@ -197,8 +197,8 @@ gpd_worker_pool_select(void *arg, const struct gpd_connection *connection)
 		(void)choose_worker(c, connection);
 }
 
-/* Returns whether a queued client may get its session now: it has a worker; or its worker has
- * failed, and another one has to be started. */
+/* Returns whether a waiting client may get its session or its own worker now: it has a worker; or
+ * its worker has failed, and another one has to be started; or enough time has passed. */
 static bool
 queue_needs_retry(struct gpd_worker_pool *c)
 {
@@ -206,6 +206,9 @@ queue_needs_retry(struct gpd_worker_pool *c)
 		const struct gpd_worker_process *selected;
 		struct gpd_worker_need need;
 
+		if (p->state == GPD_CONNECTION_STARTING && !p->own_worker &&
+		    gpd_worker_pool_may_start_dedicated(c, p))
+			return true;
 		if (p->state != GPD_CONNECTION_QUEUED || p->full_reason[0] ||
 		    p->assignment.dedicated)
 			continue;
