@@ -277,12 +277,13 @@ def faults(bench, report, options):
                 # A trap takes a second until the driver reports it, and starts delay one another.
                 due = time.monotonic()
                 await_ready(pool, 1)
-                late.append(time.monotonic() - due)
+                started = time.monotonic()
+                late.append(started - due)
                 took = start_harm(bench, kind, pool.local, tenant('t0'))
                 if before:
                     after[before].append(took)
                 before = kind
-                time.sleep(max(0, begin + number + 1 - time.monotonic()))
+                time.sleep(max(0, started + 1 - time.monotonic()))
             took = time.monotonic() - begin
         judge_checked(report, f'{options.faults} faults in {took:.0f} s, tenants beside them', bystanders)
         every = sorted(itertools.chain(*after.values()))
