@@ -349,7 +349,7 @@ class Daemon:
                 if "--worker-fd" in (words := read_arguments(pid)) and "--monitor" not in words]
 
     def monitors(self):
-        """The processes that watch the devices, at most one."""
+        """The processes that watch the devices: one, and for a second the one that it replaces."""
         return [pid for pid in children_of(self.pid) if "--monitor" in read_arguments(pid)]
 
     def usage(self):

@@ -36,11 +36,12 @@ class Sick(Pool):
         self.events.flush()
 
     def wait_for_monitor(self, devices):
-        """Waits until a monitor that runs watches these devices: events that are injected before are not seen."""
+        """Waits until the latest monitor watches these devices: events that are injected before may not be seen."""
         words = ", ".join(map(str, devices))
 
         def watches():
-            return any(re.search(rf"device monitor {pid}: watches devices {words}$", self.log(), re.M) for pid in self.monitors())
+            latest = re.findall(r"device monitor (\d+): watches devices (.*)$", self.log(), re.M)[-1:]
+            return latest and latest[0][1] == words and int(latest[0][0]) in self.monitors()
         wait_until(f"a monitor watches {words}", watches, PATIENCE)
 
     def json(self, *args):
