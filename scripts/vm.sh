@@ -14,6 +14,7 @@
 # VM_LOG      file for the kernel's log; without it, it is kept when the machine fails
 set -euo pipefail
 
+START_SECONDS=60
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/gpupool-vm
 # In the order in which they are loaded.
 modules="virtio/virtio_ring virtio/virtio virtio/virtio_pci_modern_dev
@@ -116,6 +117,7 @@ ip link set lo up
 ip addr add $VM_ADDRESS/24 dev eth0 && ip link set eth0 up
 [ -z "$VM_RDMA" ] || chroot /r rdma link add rxe0 type rxe netdev eth0
 stty -F /dev/ttyS1 raw -echo
+echo started >/dev/ttyS2
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
 	setsid chroot /r /bin/bash -c "$(cat $f/command/raw)" </dev/null >/dev/ttyS1 2>&1
 echo $? >/dev/ttyS2
@@ -125,8 +127,25 @@ INIT
 	(cd "$work/ird" && find . | "$cache/busybox" cpio -o -H newc >"$work/initramfs" 2>/dev/null)
 }
 
+# watch_start MACHINE LOG: kills a machine that prints nothing for START_SECONDS before it runs the
+# command. An emulated kernel with two processors stops now and then while it starts.
+watch_start() {
+	local size=-1 since=$SECONDS now
+	while [ ! -s "$work/status" ] && kill -0 "$1" 2>/dev/null; do
+		now=$(stat -c %s "$2" 2>/dev/null || echo 0)
+		if [ "$now" != "$size" ]; then
+			size=$now since=$SECONDS
+		elif [ $((SECONDS - since)) -ge "$START_SECONDS" ]; then
+			touch "$work/hangs"
+			kill "$1"
+			return
+		fi
+		sleep 1
+	done
+}
+
 run() {
-	local status=0 log=${VM_LOG:-$work/log} address=10.9.0.${VM_ID:-1} network=()
+	local attempt status=0 log=${VM_LOG:-$work/log} address=10.9.0.${VM_ID:-1} network=()
 	local files=security_model=none,multidevs=remap
 	local card=netdev=net,romfile=,mac=52:54:00:12:34
 	local words="console=ttyS0 panic=-1 tsc=reliable mitigations=off random.trust_cpu=on"
@@ -138,22 +157,29 @@ run() {
 	*) network=(-netdev "$VM_NET,id=net"
 		-device "virtio-net-pci,$card:$(printf %02x "${VM_ID:-1}")") ;;
 	esac
-	timeout --foreground --kill-after=5 "${VM_SECONDS:-120}" \
-		"${qemu[@]}" -M pc -nodefaults -no-reboot -display none \
-		-accel tcg,thread=multi -cpu max -smp "${VM_CPUS:-2}" -m "${VM_MEMORY:-1G}" \
-		-kernel "$cache/vmlinux" -initrd "$work/initramfs" \
-		-append "$words VM_ADDRESS=$address VM_RDMA=${VM_RDMA:-}" -serial "file:$log" \
-		-chardev stdio,id=out,signal=off -serial chardev:out -serial "file:$work/status" \
-		-virtfs "local,path=/,mount_tag=root,readonly=on,$files" \
-		-virtfs "local,path=${folder//,/,,},mount_tag=share,$files" \
-		-fw_cfg "name=opt/vm/command,file=$work/command" \
-		-fw_cfg "name=opt/vm/folder,file=$work/folder" "${network[@]}" </dev/null &
-	machine=$!
-	wait "$machine" || status=$?
-	machine=
+	for attempt in 1 2 3; do
+		status=0
+		rm -f "$work/hangs" "$work/status"
+		timeout --foreground --kill-after=5 "${VM_SECONDS:-120}" \
+			"${qemu[@]}" -M pc -nodefaults -no-reboot -display none \
+			-accel tcg,thread=multi -cpu max -smp "${VM_CPUS:-2}" -m "${VM_MEMORY:-1G}" \
+			-kernel "$cache/vmlinux" -initrd "$work/initramfs" \
+			-append "$words VM_ADDRESS=$address VM_RDMA=${VM_RDMA:-}" -serial "file:$log" \
+			-chardev stdio,id=out,signal=off -serial chardev:out -serial "file:$work/status" \
+			-virtfs "local,path=/,mount_tag=root,readonly=on,$files" \
+			-virtfs "local,path=${folder//,/,,},mount_tag=share,$files" \
+			-fw_cfg "name=opt/vm/command,file=$work/command" \
+			-fw_cfg "name=opt/vm/folder,file=$work/folder" "${network[@]}" </dev/null &
+		machine=$!
+		watch_start "$machine" "$log" </dev/null >/dev/null 2>&1 &
+		wait "$machine" || status=$?
+		machine=
+		[ -e "$work/hangs" ] || break
+		echo "vm.sh: the virtual machine hangs while it starts (attempt $attempt of 3)" >&2
+	done
 	if [ "$status" = 124 ]; then
 		echo "vm.sh: ended after ${VM_SECONDS:-120} s" >&2
-	elif [ "$status" = 0 ] && [ -s "$work/status" ]; then
+	elif [ "$status" = 0 ] && grep -q '[0-9]' "$work/status"; then
 		exit "$(tr -dc 0-9 <"$work/status")"
 	else
 		echo "vm.sh: the virtual machine failed (QEMU's status is $status)" >&2
