@@ -220,18 +220,19 @@ def _():
     with Workers(f"[daemon]\nready-workers = 1\n{TENANTS}", env={"GPUPOOL_SOFT_START_MS": "500"}) as daemon:
         daemon.reserve = 1
         wait_until("two are ready", lambda: daemon.ready() == 2, PATIENCE)
-        programs = [daemon.start("memhog", "16", stdin=True, env=as_tenant("alice", GPUPOOL_ISOLATION="session")) for _ in range(2)]
+        programs = [daemon.start("memhog", "16", stdin=True, env=as_tenant("alice", GPUPOOL_ISOLATION="session")) for _ in range(4)]
 
         def starting():
             return [row["pid"] for row in daemon.rows() if row["class"] == "session" and row["state"] == "starting"]
-        pid, = wait_until("a worker starts for her", starting, SOON)
+        # One gets a worker of the reserve; another one may, too, if they come slowly.
+        pid = wait_until("a worker starts for her", starting, SOON)[0]
         os.kill(pid, signal.SIGSTOP)
         # Both that are ready are taken, and there is no more need for one for the first session.
         for tenant in ("bob", "carol"):
             wait_until("one is ready", daemon.ready, PATIENCE)
             programs.append(stay(daemon, tenant))
         wait_until("another one is ready", lambda: daemon.ready() == 1, SOON)
-        require(starting() == [pid], "the worker of the session is ready, too")
+        require(pid in starting(), "the worker of the session is ready, too")
         os.kill(pid, signal.SIGCONT)
         for program in programs:
             program.wait_for_output("free after")
