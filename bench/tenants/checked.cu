@@ -7,10 +7,9 @@
  * a copy back; it compares all of it, and the pattern. Prints at the end one line of JSON: rounds,
  * wrong words, the longest round in ms. Exit status 0 if nothing was wrong.
  */
+#include "../driver/measure.h"
+
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <vector>
@@ -19,24 +18,6 @@
 #define STREAMS 4
 #define KERNELS 8
 #define WORDS 65536
-#define CHECK(call) check(call, #call)
-
-static void
-check(cudaError_t error, const char *call)
-{
-	if (error == cudaSuccess)
-		return;
-	printf("{\"error\": \"%s\", \"call\": \"%s\"}\n", cudaGetErrorName(error), call);
-	exit(1);
-}
-
-static double
-now_ms()
-{
-	return std::chrono::duration<double, std::milli>(
-		       std::chrono::steady_clock::now().time_since_epoch())
-		.count();
-}
 
 static __global__ void
 fill(unsigned long long *words, size_t count)
@@ -137,12 +118,12 @@ main(int argc, char **argv)
 	printf("memory: %p\nrunning\n", (void *)words);
 	fflush(stdout);
 	while (!input_has_ended()) {
-		double begin = now_ms();
+		double begin = now_us();
 
 		wrong += run_round(lanes, (unsigned int)++rounds);
 		count_wrong<<<64, 256>>>(words, count, counter);
 		CHECK(cudaMemcpy(&wrong_words, counter, 8, cudaMemcpyDeviceToHost));
-		longest = std::max(longest, now_ms() - begin);
+		longest = std::max(longest, (now_us() - begin) / 1000);
 	}
 	printf("{\"rounds\": %ld, \"wrong\": %ld, \"pattern_wrong\": %llu, \"longest_ms\": %.1f}\n",
 	       rounds, wrong, wrong_words, longest);

@@ -10,23 +10,14 @@
  * and write if it returned none.
  */
 #undef NDEBUG
+#include "../driver/measure.h"
+
 #include <cassert>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
 
 #define PIECE ((size_t)64 << 20)
 #define DEPTH 1000000
-
-static double
-now_ms()
-{
-	return std::chrono::duration<double, std::milli>(
-		       std::chrono::steady_clock::now().time_since_epoch())
-		.count();
-}
 
 static __global__ void
 add_one(int *value)
@@ -108,7 +99,7 @@ main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "none";
 	unsigned long long address = argc > 2 ? strtoull(argv[2], NULL, 0) : 0, *word, read = 0;
-	double begin = now_ms();
+	double begin = now_us();
 	cudaError_t error;
 	int *value;
 
@@ -118,7 +109,7 @@ main(int argc, char **argv)
 	add_one<<<1, 1>>>(value);
 	if (cudaDeviceSynchronize() != cudaSuccess)
 		return 2;
-	printf("first: %.1f\n", now_ms() - begin);
+	printf("first: %.1f\n", (now_us() - begin) / 1000);
 	fflush(stdout);
 	if (!strcmp(kind, "pinned"))
 		return allocate_pinned((long)address);

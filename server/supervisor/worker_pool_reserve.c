@@ -137,14 +137,15 @@ count_first(const struct gpd_worker_pool *c, int device)
 	return device == ffs((int)usable) - 1;
 }
 
-/* Returns whether the group has got a worker recently, and there are others that may need one. */
+/* Returns whether the tenant's group has got a worker recently, and there are others that may need
+ * one. That of class shared is one for all its tenants. */
 static bool
 group_is_recent(const struct gpd_worker_pool *c, uint32_t group)
 {
 	int64_t acquired_ms = c->groups[group].acquired_ms;
 
-	return gpd_tenants_are_apart(&c->quota->tenants) && acquired_ms &&
-	       gp_now_ms() - acquired_ms < ACQUIRE_AGAIN_MS;
+	return group != GPD_GROUP_SHARED && gpd_tenants_are_apart(&c->quota->tenants) &&
+	       acquired_ms && gp_now_ms() - acquired_ms < ACQUIRE_AGAIN_MS;
 }
 
 /* Returns whether a worker of the group may be a spare one: the last one on a device is left to

@@ -227,7 +227,7 @@ def _():
         # One gets a worker of the reserve; another one may, too, if they come slowly.
         pid = wait_until("a worker starts for her", starting, SOON)[0]
         os.kill(pid, signal.SIGSTOP)
-        # Both that are ready are taken, and there is no more need for one for the first session.
+        # Both ready workers are taken, and the reserve keeps none for the first session any more.
         for tenant in ("bob", "carol"):
             wait_until("one is ready", daemon.ready, PATIENCE)
             programs.append(stay(daemon, tenant))
