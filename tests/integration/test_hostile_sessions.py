@@ -185,11 +185,8 @@ def _(target, where):
         refused += 1
     require(len(re.findall(said, target.log(), re.M)) >= before + refused, "not a line for each")
     # One of its own, twice; then the other session's chunk numbers on it.
-    own = second.connect_lane(1)
-    second.ask("gpContextSynchronize", {"context": 1})
-    time.sleep(0.2)
-    with second.connect_lane(1) as again:
-        again.wait_closed()
+    (own,), (again,) = wire.find_closed([second.connect_lane(1), second.connect_lane(1)])
+    again.close()
     require(first.map(0, 2 * first.granularity) == SUCCESS, "the first session has suffered")
     first.post("gpCopyInLanes", {"stream": 1, "dst": first.base, "size": MIB, "copy": 1})
     own.send(message(struct.pack("<IIQ", 1, 0, 0), b"z" * MIB))

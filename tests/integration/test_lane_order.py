@@ -112,12 +112,12 @@ def _():
         daemon.wait_for_log(re.escape("a lane (4) beyond the session's limit: closed"))
         again = session.connect_lane(2)
         begin(session)
-        again.wait_closed()
         daemon.wait_for_log(re.escape("a lane (2) that the session already has: closed"))
+        (lanes[0],), (again,) = wire.find_closed([lanes[0], again])
         for number, lane in enumerate(lanes):
             require(is_open(lane), f"the {number}. data lane was closed")
         copy(session, lanes[0], os.urandom(MIB))
-        for lane in lanes:
+        for lane in (*lanes, again):
             lane.close()
         session.close()
 

@@ -696,7 +696,10 @@ def _():
     with Daemon("--lanes=3") as daemon:
         session, lanes = open_session(daemon, 1)
         other, _ = open_session(daemon, 0)
-        for number, ticket, why in ((1, None, "that the session already has"), (3, None, "beyond the session's limit"),
+        lanes, (again,) = wire.find_closed([*lanes, session.connect_lane(1)])
+        again.close()
+        daemon.wait_for_log(re.escape("a lane (1) that the session already has: closed"))
+        for number, ticket, why in ((3, None, "beyond the session's limit"),
                                     (0, None, "that the session already has"), (200, None, "beyond the session's limit"),
                                     (2, bytes(32), "with an unknown ticket")):
             with session.connect_lane(number, ticket or session.ticket) as conn:

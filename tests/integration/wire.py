@@ -249,6 +249,19 @@ class Conn:
         self.close()
 
 
+def find_closed(conns, seconds=60):
+    """Waits until the daemon has closed one of the connections, and returns (open ones, closed ones). Each connection
+    has a thread of its own in the daemon, so of two lanes with one number the later one may be the first."""
+    poller = select.poll()
+    for conn in conns:
+        poller.register(conn.socket, select.POLLRDHUP)
+    gone = [fd for fd, _ in poller.poll(seconds * 1000)]
+    if not gone:
+        raise TimeoutError("the daemon closes none")
+    return ([conn for conn in conns if conn.socket.fileno() not in gone],
+            [conn for conn in conns if conn.socket.fileno() in gone])
+
+
 class Shm(str):
     """The path of a local socket, for sessions whose lanes go through shared memory."""
 

@@ -4,6 +4,7 @@
 #include "softgpu/driver/memory/allocation.h"
 #include "softgpu/engine/engine.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ gs_space_pages(size_t size)
 	return (size + page - 1) / page * page;
 }
 
+/* Sets errno to ENOMEM where the process may map no more, so that other addresses fail, too. */
 static bool
 try_map(uint64_t base, size_t size, int prot)
 {
@@ -58,8 +60,10 @@ try_map(uint64_t base, size_t size, int prot)
 
 	if (got == want)
 		return true;
-	if (got != MAP_FAILED)
+	if (got != MAP_FAILED) {
 		munmap(got, size);
+		errno = EEXIST;
+	}
 	return false;
 }
 
@@ -85,6 +89,8 @@ gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot)
 
 		if (free_here && try_map(at, size, prot))
 			return at;
+		if (free_here && errno == ENOMEM)
+			return 0;
 		/* Skips the next reservation, or a mapping of another part of the process. */
 		if (!free_here) {
 			end = reserved->items[i].base + reserved->items[i].size;
