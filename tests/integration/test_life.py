@@ -316,13 +316,14 @@ def _():
 def _():
     with Daemon() as daemon:
         workers = daemon.workers()
+        # Before a session is there, whose window may be left for a moment after its end.
+        with open(f"/proc/{workers[0]}/statm") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
         require_no_window(daemon, wire.field(8, wire.field(1, 1 << 20) + wire.field(2, 1 << 47)))
         daemon.check_works()
         require(daemon.workers() == workers, "the worker was replaced for a client that asks for too much")
         # Room for less than a window.
-        with open(f"/proc/{workers[0]}/statm") as statm:
-            size = int(statm.read().split()[0]) * resource.getpagesize()
-        resource.prlimit(workers[0], resource.RLIMIT_AS, (size + (512 << 20), resource.RLIM_INFINITY))
+        resource.prlimit(workers[0], resource.RLIMIT_AS, (size + (4 << 30), resource.RLIM_INFINITY))
         require_no_window(daemon)
         daemon.wait_for_log("no range of device addresses is left; replacing the worker")
         wait_until("another worker serves", lambda: set(daemon.workers()) - set(workers), PATIENCE)

@@ -126,7 +126,8 @@ def _():
         session.control.socket.setblocking(False)
         pings, sent = message(field(8, field(1, 1))) * 1024, 0
 
-        # What arrives at a full buffer is dropped, perhaps the end of the connection, too: only the daemon can tell.
+        # The kernel drops data that arrives at a full buffer, perhaps the end of the connection, too: only the
+        # daemon's log is sure.
         def is_closed():
             nonlocal sent
             try:

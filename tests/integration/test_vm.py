@@ -24,12 +24,19 @@ def finds_no_device(result):
     require(result.status not in (0, 124) and "ok" not in result.out, f"it found a device: {result}")
 
 
+def ends_ok(result):
+    require(result.status == 0, str(result))
+
+
 def plan(planned, address, nbodies, names):
     env = installed_environment(address)
     folder = os.environ["GP_APPS"]
     planned.add("the virtual machine has no GPU", {}, NO_GPU, Result.expect)
     planned.add("vectoradd without an address finds no device", installed_environment(),
                 [os.path.join(folder, "vectoradd")], finds_no_device)
+    groups = {name: os.environ[name] for name in os.environ if name.startswith("GP_")}
+    planned.add("control groups of workers, in a virtual machine that has version 2 of them", {**groups, "GP_PATIENCE": "600"},
+                [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "guest_groups.py")], ends_ok)
     for path in nbodies:
         planned.add(f"{os.path.basename(path)} in a virtual machine agrees with the CPU", env,
                     [os.path.abspath(path), "-compare", "-numbodies=256"], passes)
