@@ -49,6 +49,8 @@ def plan(planned, address, nbodies, names):
 
 
 if __name__ == "__main__":
+    # For a worker that takes more than its group may have.
+    os.environ.setdefault("VM_MEMORY", "2G")
     programs = Planned(SECONDS)
     with Daemon() as daemon:
         plan(programs, f"{vm.HOST}:{daemon.port}", sys.argv[1:2], sys.argv[2:])
