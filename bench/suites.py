@@ -35,7 +35,7 @@ HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_ca
            'hostile_graphs', 'hostile_shm', 'hostile_tls', 'lane_order', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
            'lanes', 'manystreams', 'memory_words', 'network', 'peers', 'trips', 'unread', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
-ALONE = ['faults', 'isolation', 'tenant_workers', 'contexts', 'places', 'quarantine', 'sick', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress', 'interrupted', 'litmus', 'silence']
+ALONE = ['faults', 'isolation', 'hostile_worker', 'tenant_workers', 'contexts', 'places', 'quarantine', 'sick', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress', 'interrupted', 'litmus', 'silence']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'environment', 'ipc', 'launcher', 'managed', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
           'told', 'trace', 'transports']
 # They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build or

@@ -17,6 +17,9 @@
 #include <utlist.h>
 
 #define WORKER_LOST_MS 1500
+/* Maximum time from the end of a worker's last session, or of its channel, to its exit: the driver
+ * destroys contexts and unregisters host memory. */
+#define WORKER_EXIT_MS 30000
 /* Successive workers of a group that end before they are ready. */
 #define EARLY_EXITS_MAX 5
 /* Limit of messages per worker and iteration, so that the others get their turn. */
@@ -51,19 +54,39 @@ process_destroy(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 	gpd_worker_process_destroy(process);
 }
 
+/* A worker reports this once, before it has run code of a client. Returns whether it now has
+ * `facts`. */
+static bool
+facts_store(struct gpd_worker_process *process, const struct gpd_channel_message *message)
+{
+	Gpupool__Welcome *facts;
+
+	if (process->facts)
+		return false;
+	facts = gpupool__welcome__unpack(NULL, message->size, message->data);
+	if (facts && facts->limits && facts->n_devices <= GPD_LEDGER_DEVICES) {
+		process->facts = facts;
+		return true;
+	}
+	if (facts)
+		gpupool__welcome__free_unpacked(facts, NULL);
+	gpd_error("worker %d: its report about the driver is not valid; killed", (int)process->pid);
+	(void)kill(process->pid, SIGKILL);
+	return false;
+}
+
 static void
 worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	     const struct gpd_channel_message *message)
 {
 	bool own = gpd_worker_process_is_dedicated(process);
 
-	process->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
-	if (!process->facts || process->state != GPD_WORKER_STARTING)
+	if (!facts_store(process, message) || process->state != GPD_WORKER_STARTING)
 		return;
 	process->deadline_ms = INT64_MAX;
 	/* Those after the first log at debug level: a client can start any number of them, and must
 	 * not cause more lines than its log budget allows. */
-	for (size_t i = 0; i < process->facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
+	for (size_t i = 0; i < process->facts->n_devices; i++) {
 		if (!(process->devices >> i & 1))
 			continue;
 		gpd_log(c->served ? GPD_LOG_DEBUG : GPD_LOG_INFO,
@@ -186,8 +209,12 @@ worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 {
 	char text[1024];
 
+	/* Only a worker that starts can fail to start. */
+	if (process->facts || process->state == GPD_WORKER_ENDING)
+		return;
 	gpd_channel_text(message, text, sizeof(text));
 	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
+	process->deadline_ms = gp_now_ms() + WORKER_EXIT_MS;
 	if (!c->served && first_worker_restart(c, process, message->header.result)) {
 		gpd_error("worker %d cannot start: %s", (int)process->pid, text);
 		return;
@@ -228,6 +255,8 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	struct gpd_channel_lost lost = { .others = "its context was lost" };
 	char text[1024];
 
+	if (process->state >= GPD_WORKER_LOST)
+		return;
 	if (message->size == sizeof(lost))
 		memcpy(&lost, message->data, sizeof(lost));
 	lost.log[sizeof(lost.log) - 1] = lost.others[sizeof(lost.others) - 1] = '\0';
@@ -244,22 +273,24 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 }
 
 /* Depending on the configuration, either only reports the hang, or kills the worker with its
- * sessions so that another one starts. */
+ * sessions so that another one starts. One without sessions is killed. */
 static void
 worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
+	bool idle = !gpd_ledger_next(c->quota->ledger, NULL, process->pid);
 	bool restart = c->quota->tenants.config->on_hang == GPD_CONFIG_ON_HANG_RESTART;
 
 	gpd_error("worker %d: no heartbeat for %d s: stopped, or hung in the driver; %s",
 		  (int)process->pid, GPD_HEARTBEAT_DUE_MS / 1000,
-		  restart ? "it is killed, and another one starts (on-hang = restart)"
-			  : "its sessions wait (on-hang = report)");
+		  idle      ? "it has no session and is killed"
+		  : restart ? "it is killed, and another one starts (on-hang = restart)"
+			    : "its sessions wait (on-hang = report)");
 	gpd_admission_set_hanging(c->admission, process, true);
-	if (!restart)
+	if (!restart && !idle)
 		return;
 	c->admission->workers_lost++;
 	snprintf(process->reason, sizeof(process->reason),
-		 "its worker did not answer and was killed (on-hang = restart)");
+		 "its worker did not answer and was killed%s", idle ? "" : " (on-hang = restart)");
 	gpd_worker_pool_stop_serving(c, process, GPD_WORKER_ENDING, 0);
 	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
 				    process->reason);
@@ -306,12 +337,25 @@ check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 static void
 recall_broadcast(struct gpd_worker_pool *c)
 {
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next)
+		process->recall =
+			process->recall || gpd_ledger_next(c->quota->ledger, NULL, process->pid);
+}
+
+/* A worker that does not read has messages in its queue; it gets one recall for all that it has
+ * missed. */
+static void
+send_recalls(struct gpd_worker_pool *c)
+{
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
 	for (struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (gpd_ledger_next(c->quota->ledger, NULL, process->pid))
-			(void)gpd_channel_post(&process->channel, &header, NULL, 0, -1);
+		if (!process->recall || process->channel.queue)
+			continue;
+		process->recall = false;
+		(void)gpd_channel_post(&process->channel, &header, NULL, 0, -1);
 	}
 }
 
@@ -343,6 +387,15 @@ lane_refused(struct gpd_worker_pool *c, const struct gpd_channel_message *messag
 	gpd_client_address_name(refused->peer, NULL, address);
 	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
 			   "%s: %s", refused->peer, refused->reason);
+}
+
+/* No session can be opened in this worker any more. */
+static void
+channel_set_closed(struct gpd_worker_pool *c, struct gpd_worker_process *process)
+{
+	process->channel_closed = true;
+	if (process->facts && c->admission->selected[process->group] == process)
+		c->admission->selected[process->group] = NULL;
 }
 
 static void
@@ -400,7 +453,7 @@ read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsi
 		}
 	}
 	if (r != 0 && r != GP_E_TIMEOUT)
-		process->channel_closed = true;
+		channel_set_closed(c, process);
 }
 
 static void
@@ -507,6 +560,25 @@ limit_memory(struct gpd_worker_pool *c, int64_t now)
 						     (unsigned int)tenants->device_count));
 }
 
+/* Limits the time of workers that have nothing left to do but to exit; one that has closed its
+ * channel without being requested to exit is broken. */
+static void
+check_exits(struct gpd_worker_pool *c, int64_t now)
+{
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		bool serves =
+			process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_SPARE;
+		bool retired = process->state == GPD_WORKER_RETIRED &&
+			       !gpd_ledger_next(c->quota->ledger, NULL, process->pid);
+		int64_t most_ms = serves ? WORKER_LOST_MS : WORKER_EXIT_MS;
+
+		if ((retired || process->channel_closed) && !process->killed &&
+		    process->deadline_ms > now + most_ms)
+			process->deadline_ms = now + most_ms;
+	}
+}
+
 void
 gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 {
@@ -517,7 +589,9 @@ gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 		gpd_warning("worker %d: start or exit timed out; killed", (int)process->pid);
 		(void)kill(process->pid, SIGKILL);
 		process->deadline_ms = INT64_MAX;
+		process->killed = true;
 	}
+	check_exits(c, now);
 	limit_memory(c, now);
 	if (!c->stopping) {
 		check_heartbeats(c, now);
@@ -555,10 +629,11 @@ gpd_worker_pool_serve(struct gpd_worker_pool *c, const struct pollfd *fds)
 
 		process->poll_index = -1;
 		if (events & POLLOUT && gpd_channel_flush(&process->channel))
-			process->channel_closed = true;
+			channel_set_closed(c, process);
 		if (events & (POLLIN | POLLHUP | POLLERR))
 			read_channel(c, process, MESSAGES_MAX);
 	}
+	send_recalls(c);
 }
 
 void

@@ -57,7 +57,10 @@ struct gpd_worker_pool {
 		/* Number of successive workers that exited before they were ready. */
 		int early_exits;
 	} groups[GPD_GROUPS];
-	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
+	int64_t spare_ms; /* earliest time to start another spare worker; 0: now */
+	/* Earliest time to find out again whether a context can be created on a suspect device; 0:
+	 * now. */
+	int64_t probe_ms[GPD_LEDGER_DEVICES];
 	int64_t limited_ms; /* time at which limits of control groups were set; 0: never */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */
 	bool served;        /* a worker has been ready at least once */
@@ -92,9 +95,10 @@ void gpd_worker_pool_check(struct gpd_worker_pool *pool, int64_t now_ms);
 
 /* Requests all workers to exit, without waiting for them; no more workers are started. */
 void gpd_worker_pool_stop(struct gpd_worker_pool *pool);
-/* Retires the worker with this process ID, and all spare ones: they get no new sessions, and exit
- * after their last one. Does not wait. A dedicated worker exits after its session anyway. Returns
- * false if there is no such worker, or it is STARTING, ABANDONED, LOST or ENDING. */
+/* Retires the worker with this process ID, and unless it is dedicated or retired already, all spare
+ * ones: they get no new sessions, and exit after their last one. Does not wait. A dedicated worker
+ * exits after its session anyway. Returns false, and retires none, if there is no such worker, or
+ * it is STARTING, ABANDONED, LOST or ENDING. */
 bool gpd_worker_pool_retire(struct gpd_worker_pool *pool, pid_t worker);
 
 /* Ends the sessions of all workers with a context on the device, which has become sick: their

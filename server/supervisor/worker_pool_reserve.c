@@ -17,6 +17,8 @@
  * sessions that are opened and ended in a loop leave a spare worker to others: the driver creates
  * one context at a time. */
 #define ACQUIRE_AGAIN_MS 750
+/* Time after which the start of a spare worker no longer delays those of other devices. */
+#define SLOW_START_MS 5000
 /* Hardware queues of a worker's contexts (gpd_worker_process_start()): the maximum for a worker
  * that is the only one, or that runs the sessions of several tenants; else the driver's default.
  * The time to create a context increases with the number of queues of all contexts on the device:
@@ -83,6 +85,7 @@ process_start(struct gpd_worker_pool *c, const struct gpd_worker_need *need)
 		gpd_error("cannot start a worker: %m");
 		return NULL;
 	}
+	process->started_ms = now;
 	process->deadline_ms = now + WORKER_START_MS;
 	gpd_worker_cgroup_create(&c->cgroups, process->pid);
 	LL_PREPEND(c->admission->workers, process);
@@ -250,28 +253,31 @@ get_target(const struct gpd_worker_pool *c, int device)
 }
 
 /* Returns whether another spare worker is needed on the device: also to find out whether a context
- * can be created on a suspect one. */
+ * can be created on a suspect one, after a while again: workers that run sessions report it. */
 static bool
-device_needs_spare(const struct gpd_worker_pool *c, int device)
+device_needs_spare(const struct gpd_worker_pool *c, int device, int64_t now)
 {
 	return count_spare(c, device) < get_target(c, device) ||
-	       c->quota->tenants.devices[device].health.suspect;
+	       (c->quota->tenants.devices[device].health.suspect && c->probe_ms[device] <= now);
 }
 
 /* Returns a device that needs another spare worker; -1: there is none, or one is starting. They
- * start one at a time, and only in places for which no client waits. */
+ * start one at a time, unless one is slow, and only in places for which no client waits. */
 static int
-find_device_for_spare(const struct gpd_worker_pool *c)
+find_device_for_spare(const struct gpd_worker_pool *c, int64_t now)
 {
 	uint32_t usable = gpd_tenants_get_usable(&c->quota->tenants, GPD_GROUP_SHARED);
 
 	for (const struct gpd_worker_process *process = c->admission->workers; process;
 	     process = process->next) {
-		if (process->spare && process->state == GPD_WORKER_STARTING)
+		if (!process->spare || process->state != GPD_WORKER_STARTING)
+			continue;
+		if (!c->served || now - process->started_ms < SLOW_START_MS)
 			return -1;
+		usable &= ~process->contexts;
 	}
-	for (int i = 0; usable >> i && i < get_device_count(c); i++) {
-		if ((usable >> i & 1) && device_needs_spare(c, i) &&
+	for (int i = 0; i < get_device_count(c); i++) {
+		if ((usable >> i & 1) && device_needs_spare(c, i, now) &&
 		    gpd_worker_pool_has_unclaimed_place(c, i))
 			return i;
 	}
@@ -288,6 +294,8 @@ spare_start(struct gpd_worker_pool *c, int device, int64_t now)
 	};
 	struct gpd_worker_process *process = process_start(c, &need);
 
+	if (c->quota->tenants.devices[device].health.suspect)
+		c->probe_ms[device] = now + BACKOFF_MS;
 	if (process)
 		process->spare = true;
 	else
@@ -297,7 +305,7 @@ spare_start(struct gpd_worker_pool *c, int device, int64_t now)
 void
 gpd_worker_pool_maintain_reserve(struct gpd_worker_pool *c, int64_t now)
 {
-	int device = c->spare_ms <= now ? find_device_for_spare(c) : -1;
+	int device = c->spare_ms <= now ? find_device_for_spare(c, now) : -1;
 
 	if (device >= 0)
 		spare_start(c, device, now);

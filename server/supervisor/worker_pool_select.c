@@ -275,18 +275,22 @@ gpd_worker_pool_select_all(struct gpd_worker_pool *c, int64_t now)
 bool
 gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
-	bool found = false;
+	struct gpd_worker_process *chosen = c->admission->workers;
+	bool spare;
 
-	for (struct gpd_worker_process *process = c->admission->workers; process;
+	while (chosen && chosen->pid != worker)
+		chosen = chosen->next;
+	if (!chosen || chosen->state < GPD_WORKER_SERVING || chosen->state > GPD_WORKER_DEDICATED)
+		return false;
+	/* Those of the reserve lack the reason for the replacement (such as another driver), too.
+	 */
+	spare = worker_is_shared(chosen) || chosen->state == GPD_WORKER_SPARE;
+	if (worker_is_shared(chosen))
+		gpd_worker_pool_retire_worker(c, chosen);
+	for (struct gpd_worker_process *process = c->admission->workers; spare && process;
 	     process = process->next) {
-		bool chosen = process->pid == worker;
-
-		found = found || (chosen && process->state >= GPD_WORKER_SERVING &&
-				  process->state <= GPD_WORKER_DEDICATED);
-		/* Those of the reserve lack the reason for the replacement (such as another
-		 * driver), too. */
-		if ((worker_is_shared(process) && chosen) || process->state == GPD_WORKER_SPARE)
+		if (process->state == GPD_WORKER_SPARE)
 			gpd_worker_pool_retire_worker(c, process);
 	}
-	return found;
+	return true;
 }

@@ -24,6 +24,11 @@ class Workers(Configured):
                              capture_output=True, text=True, check=True, env=base_environment()).stdout
         return json.loads(out) if out.strip() else []
 
+    def replace(self, pid):
+        """The exit status of gpupoolctl worker replace."""
+        return subprocess.run([os.environ["GP_CTL"], "-s", self.socket, "worker", "replace", str(pid)], capture_output=True,
+                              env=base_environment()).returncode
+
     def rows(self):
         return self.ctl("worker", "list")
 

@@ -200,7 +200,8 @@ gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_mess
 	struct msghdr msg = { .msg_iov = iov,
 			      .msg_iovlen = 2,
 			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+			      /* There is room for two in the padding. */
+			      .msg_controllen = CMSG_LEN(sizeof(int)) };
 	struct cmsghdr *cmsg;
 	ssize_t got;
 	int fd = -1;
@@ -217,7 +218,7 @@ gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_mess
 	cmsg = CMSG_FIRSTHDR(&msg);
 	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	if ((size_t)got < sizeof(header) || (msg.msg_flags & MSG_TRUNC)) {
+	if ((size_t)got < sizeof(header) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		if (fd >= 0)
 			close(fd);
 		return -EPROTO;

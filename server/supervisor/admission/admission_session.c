@@ -496,12 +496,15 @@ gpd_admission_handle_window_request(struct gpd_admission *admission,
 		       request->avoid, request->n_avoid);
 }
 
-/* The slot of a dedicated worker's session becomes free when the process has exited. */
+/* The slot of a dedicated worker's session becomes free when the process has exited. A session of
+ * another worker is not this one's to close. */
 static void
 session_release(struct gpd_admission *admission, const struct gpd_worker_process *worker,
 		uint64_t session)
 {
-	if (!gpd_worker_process_is_dedicated(worker))
+	const struct gpd_ledger_session *entry = gpd_ledger_find(admission->quota->ledger, session);
+
+	if (entry && entry->worker == worker->pid && !gpd_worker_process_is_dedicated(worker))
 		gpd_quota_close(admission->quota, session);
 }
 

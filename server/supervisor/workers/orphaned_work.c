@@ -12,9 +12,10 @@ gpd_orphaned_work_update(struct gpd_worker_process *process, struct gpd_ledger *
 	struct gpd_ledger_session *entry = gpd_ledger_find(ledger, message->header.session);
 	bool starts = message->header.result != 0;
 
+	if (!entry || entry->worker != process->pid || entry->orphaned == starts)
+		return;
 	process->orphaned += starts ? 1 : -1;
-	if (entry)
-		entry->orphaned = starts;
+	entry->orphaned = starts;
 }
 
 const struct gpd_ledger_session *

@@ -85,6 +85,7 @@ struct gpd_worker_process {
 	pid_t pid;
 	struct gpd_channel channel;          /* the supervisor's end */
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
+	int64_t started_ms;                  /* time of its start */
 	int64_t state_ms;                    /* time of the last change of state; 0: none yet */
 	/* Time at which the process is killed; INT64_MAX: never; set by worker_pool.c. */
 	int64_t deadline_ms;
@@ -120,6 +121,8 @@ struct gpd_worker_process {
 	 * known. */
 	uint64_t context_bytes[GPD_LEDGER_DEVICES];
 	bool channel_closed; /* the worker has closed its end */
+	bool recall;         /* it is to get GPD_CHANNEL_RECALL */
+	bool killed;         /* its deadline has passed */
 	int poll_index;      /* index in the array of gpd_worker_pool_poll(); -1: none */
 };
 
