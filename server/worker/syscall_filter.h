@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filter of system calls (seccomp) for a worker that has started: a client that takes over a worker
- * by a fault in this program, the driver or a compiler cannot start programs, open network
- * connections, attach to or signal other processes, or use rarely tested parts of the kernel.
+ * by a fault in this program, the driver or a compiler cannot start programs or processes, open
+ * network sockets, attach to or signal other processes, change their limits or scheduling, or use
+ * rarely tested parts of the kernel.
  *
  * A forbidden call fails with EPERM, so that a library that tries it continues without. The table
  * in syscall_filter.c lists the calls; everything else is allowed. Sockets are limited to the
- * families that lanes and libibverbs need, and signals to the worker itself.
+ * families that lanes and libibverbs need; signals, limits and scheduling to the worker itself;
+ * and new processes to threads.
  */
 #ifndef GPD_SYSCALL_FILTER_H
 #define GPD_SYSCALL_FILTER_H
