@@ -4,6 +4,7 @@
 #include "server/common/base/client_address_name.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/log_budget.h"
+#include "server/supervisor/workers/worker_process.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -308,10 +309,16 @@ conn_evict(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 	return victim != NULL;
 }
 
-/* Returns why the user is rejected, or NULL. */
+/* Returns why the peer is rejected, or NULL. *all_p: it may change everything. */
 static const char *
-get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, int64_t now_ms)
+get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, bool *all_p,
+		   int64_t now_ms)
 {
+	*all_p = peer->uid == 0 || peer->uid == geteuid();
+	if (*all_p)
+		return gpd_worker_process_is_own(peer->pid)
+			       ? "a worker of this daemon, or a process that has ended"
+			       : NULL;
 	if (peer->uid == (uid_t)-1 || !user_is_reader(admin, fd, peer->gid))
 		return "not allowed";
 	return count_read_only(admin) < READ_ONLY_MAX || conn_evict(admin, true, now_ms)
@@ -344,8 +351,7 @@ accept_conns(struct gpd_admin *admin, int64_t now_ms)
 			return;
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 			peer.uid = (uid_t)-1;
-		all = peer.uid == 0 || peer.uid == geteuid();
-		why = all ? NULL : get_refusal_reason(admin, fd, &peer, now_ms);
+		why = get_refusal_reason(admin, fd, &peer, &all, now_ms);
 		if (why) {
 			gpd_log_budget_log(get_log_budget(peer.uid), GPD_LOG_WARNING,
 					   "admin socket: process %d of user %u: %s", (int)peer.pid,

@@ -2,7 +2,8 @@
 /*
  * The admin socket: a local socket for gpupoolctl. It accepts connections of root, the daemon's own
  * user and members of the readers' group, splits their data into requests and writes the replies.
- * The handler executes the requests.
+ * The handler executes the requests. The daemon's own workers, which have its user ID, are refused
+ * (gpd_worker_process_is_own() of worker_process.h).
  *
  * A connection is closed with a line in the log if it sends invalid data, or if for 10 s it sends
  * no complete request or does not read a reply. A pending request has no time limit.

@@ -4,6 +4,7 @@
 #include "protocol/printable.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
+#include "server/supervisor/workers/worker_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -125,7 +126,12 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 	explicit_bzero(token.text, sizeof(token.text));
 	switch (refusal) {
 	case GPD_AUTH_NO_CREDENTIALS:
-		if (connection->has_uid)
+		if (facts->is_daemon_user && facts->is_own_process)
+			snprintf(why, WHY_MAX,
+				 "no credentials, and process %d is a worker of this daemon, or "
+				 "has ended",
+				 (int)connection->pid);
+		else if (connection->has_uid)
 			snprintf(why, WHY_MAX,
 				 "no credentials, and user %u is not the daemon's user",
 				 (unsigned int)connection->uid);
@@ -199,6 +205,7 @@ gpd_authentication_authenticate(struct gpd_authentication *authentication,
 		.encrypted = caps & GP_CONN_CAP_ENCRYPTED,
 		.is_daemon_user =
 			connection->has_uid && gpd_auth_is_daemon_user(connection->uid, geteuid()),
+		.is_own_process = gpd_worker_process_is_own(connection->pid),
 		.insecure = authentication->insecure,
 		.certificate = gp_conn_get_certificate_name(connection->conn),
 		.claimed = hello->tenant ? hello->tenant : "",

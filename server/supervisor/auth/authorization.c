@@ -50,7 +50,7 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 		return auth_refuse(GPD_AUTH_UNCHECKED_CERTIFICATE);
 	if (facts->certificate)
 		return auth_accept(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
-	if (facts->local && facts->is_daemon_user)
+	if (facts->local && facts->is_daemon_user && !facts->is_own_process)
 		return (struct gpd_auth){ .by = GPD_AUTH_BY_USER };
 	if (facts->insecure)
 		return (struct gpd_auth){ .by = GPD_AUTH_BY_NONE };
@@ -93,6 +93,8 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 	if (facts->encrypted)
 		return "credentials are required: a token (GPUPOOL_TOKEN_FILE) or a client "
 		       "certificate (GPUPOOL_TLS_CERT)";
+	if (facts->local && facts->is_daemon_user && facts->is_own_process)
+		return "a worker of the daemon cannot be its client";
 	if (facts->local)
 		return "the daemon belongs to another user: a token is required "
 		       "(GPUPOOL_TOKEN_FILE)";

@@ -6,8 +6,8 @@
  * have been intercepted. So is a revoked certificate, even if the client presents other valid
  * credentials. Otherwise a token decides if there is one, then a certificate; invalid credentials
  * are rejected even if the client would be admitted without any. Without credentials, the daemon's
- * own user and root are admitted from this machine, and every client if the daemon runs with
- * --insecure.
+ * own user and root are admitted from this machine, but not its own workers, and every client if
+ * the daemon runs with --insecure.
  *
  * Ownership: texts that functions return are static, except gpd_auth.tenant.
  * Threads: any; the functions keep no state.
@@ -33,7 +33,10 @@ struct gpd_auth_facts {
 	bool local;          /* the client is on this machine */
 	bool encrypted;      /* the connection uses encryption */
 	bool is_daemon_user; /* local, and of the daemon's user or root */
-	bool insecure;       /* the daemon admits every client */
+	/* The client is a process that the daemon has started, or may have been one
+	 * (gpd_worker_process_is_own() of worker_process.h). */
+	bool is_own_process;
+	bool insecure; /* the daemon admits every client */
 	enum gpd_token_state token;
 	/* Tenant of the token; used with GPD_TOKEN_GOOD only. */
 	const char *token_tenant;

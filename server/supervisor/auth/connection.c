@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)512 << 10)
@@ -264,6 +265,17 @@ flood_refuse(struct gpd_connection *connection)
 	return conn_set_close_reason(connection, "%s", text);
 }
 
+/* Returns the process that has connected over a local socket; 0: it is not known. */
+static pid_t
+query_peer_process(const struct gpd_connection *connection)
+{
+	struct ucred peer = { 0 };
+	socklen_t size = sizeof(peer);
+	int fd = gp_conn_fd(connection->conn);
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 /* Posts the message to the main thread, which frees it. Returns false if the caller still owns the
  * message; the connection then ends. */
 static bool
@@ -294,6 +306,7 @@ message_handle(struct gpd_connection *connection, Gpupool__ControlMessage *messa
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
 		/* In this thread, as the lookup can be slow if the machine has many sockets. */
 		connection->has_uid = gp_conn_peer_uid(connection->conn, &connection->uid) == 0;
+		connection->pid = query_peer_process(connection);
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
 		if (event_post_message(connection, message))

@@ -74,8 +74,8 @@ enum gpd_connection_state {
 };
 
 /* A connection. The receiver thread uses conn, scheme, send_lock, last, queued, has_preamble and
- * send_room; it sets has_uid and uid before it posts Hello, and reads worker_is_hung. All other
- * members belong to the main thread. */
+ * send_room; it sets has_uid, uid and pid before it posts Hello, and reads worker_is_hung. All
+ * other members belong to the main thread. */
 struct gpd_connection {
 	struct gpd_connection *next; /* list of the admission */
 	struct gp_conn *conn;        /* owned; NULL after gpd_connection_release_fd() */
@@ -100,6 +100,9 @@ struct gpd_connection {
 	Gpupool__ControlMessage *hello; /* the client's Hello, owned; NULL until it has arrived */
 	bool has_uid; /* the system reports the peer's local user; valid with hello */
 	uid_t uid;    /* the peer's local user, with has_uid */
+	/* Process that has connected over a local socket; 0: the system does not report it; valid
+	 * with hello. */
+	pid_t pid;
 	struct gpd_principal principal; /* authenticated identity; valid from QUEUED on */
 	/* "host pid program" of the client, printable, for the log; "" until Hello has arrived */
 	char name[128];

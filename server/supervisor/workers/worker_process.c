@@ -13,6 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* All processes between gpd_worker_process_start() and gpd_worker_process_destroy(). */
+static struct gpd_worker_process *children;
+
 #define TO(state) (1u << (GPD_WORKER_##state))
 
 /* Valid successors of each state. */
@@ -121,6 +124,8 @@ gpd_worker_process_start(const struct gpd_worker_start *start)
 	process->poll_index = -1;
 	process->devices = start->devices.used;
 	process->contexts = start->devices.contexts;
+	process->next_child = children;
+	children = process;
 	return process;
 }
 
@@ -147,9 +152,31 @@ gpd_worker_process_follow_context(struct gpd_worker_process *process,
 	return device;
 }
 
+bool
+gpd_worker_process_is_own(pid_t pid)
+{
+	const struct gpd_worker_process *child = children;
+
+	while (child && child->pid != pid)
+		child = child->next_child;
+	return child || (pid > 0 && kill(pid, 0) && errno == ESRCH);
+}
+
+static void
+children_remove(const struct gpd_worker_process *process)
+{
+	struct gpd_worker_process **p = &children;
+
+	while (*p && *p != process)
+		p = &(*p)->next_child;
+	if (*p)
+		*p = process->next_child;
+}
+
 void
 gpd_worker_process_destroy(struct gpd_worker_process *process)
 {
+	children_remove(process);
 	gpd_channel_fini(&process->channel);
 	if (process->facts)
 		gpupool__welcome__free_unpacked(process->facts, NULL);

@@ -82,6 +82,7 @@ enum gpd_worker_process_state {
 /* A worker. */
 struct gpd_worker_process {
 	struct gpd_worker_process *next;
+	struct gpd_worker_process *next_child; /* list of worker_process.c */
 	pid_t pid;
 	struct gpd_channel channel;          /* the supervisor's end */
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
@@ -190,6 +191,13 @@ int gpd_worker_process_follow_context(struct gpd_worker_process *process,
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
  * it from the list and released client_address. */
 void gpd_worker_process_destroy(struct gpd_worker_process *process);
+
+/* Returns whether the process may be one that gpd_worker_process_start() has started: it is, or it
+ * has ended, so that its ID is not known any more. pid: of the peer of a local socket
+ * (SO_PEERCRED); 0: not in this process's PID namespace, so it is none of them. A worker cannot
+ * create processes (syscall_filter.h), but has the daemon's user ID: if a client has taken it over,
+ * it must not be treated as that user. */
+bool gpd_worker_process_is_own(pid_t pid);
 
 /* Writes a description of a status of waitpid() to text, for example "was killed by signal 11
  * (Segmentation fault)". The text is truncated to size bytes and always terminated. */

@@ -2,6 +2,7 @@
 /* The admin socket with a handler of the test: framing, limits, and when connections are closed. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/admin_socket.h"
+#include "server/supervisor/workers/worker_process.h"
 #include "tests/test.h"
 
 #include <errno.h>
@@ -470,4 +471,72 @@ TEST(a_socket_that_another_has_put_there_since_is_left_alone)
 	close(fd);
 }
 
-UNIT_TEST_MAIN(NULL, NULL)
+/* Names the socket for run_worker(). */
+#define SOCKET_VARIABLE "GPUPOOL_TEST_ADMIN_SOCKET"
+/* The worker of a test exits when it has sent its request. */
+#define HASTE_VARIABLE "GPUPOOL_TEST_HASTE"
+
+/* A worker that a client has taken over: sends a request. Returns 0 unless there is a reply. */
+static int
+run_worker(void)
+{
+	uint8_t bytes[256], reply;
+	size_t size = pack(7, bytes);
+	int fd = connect_to(getenv(SOCKET_VARIABLE));
+
+	if (fcntl(fd, F_SETFL, 0) || send(fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+		return 2;
+	return !getenv(HASTE_VARIABLE) && recv(fd, &reply, 1, 0) > 0;
+}
+
+/* gpd_worker_process_start() executes this program, see main(). */
+static struct gpd_worker_process *
+worker_start(void)
+{
+	struct gpd_worker_start start = { .ledger_fd = open("/dev/null", O_RDWR | O_CLOEXEC) };
+	struct gpd_worker_process *worker;
+
+	assert_int_equal(setenv(SOCKET_VARIABLE, path, 1), 0);
+	worker = gpd_worker_process_start(&start);
+	assert_non_null(worker);
+	close(start.ledger_fd);
+	return worker;
+}
+
+TEST(a_worker_of_the_daemon_is_refused_though_it_has_its_user)
+{
+	struct gpd_worker_process *worker = worker_start();
+	int status;
+
+	while (waitpid(worker->pid, &status, WNOHANG) == 0) {
+		turn();
+		usleep(1000);
+	}
+	assert_int_equal(status, 0);
+	gpd_worker_process_destroy(worker);
+	turns(3);
+	assert_int_equal(asked, 0);
+}
+
+TEST(so_is_one_that_has_ended_before_its_connection_is_accepted)
+{
+	struct gpd_worker_process *worker;
+	int status;
+
+	assert_int_equal(setenv(HASTE_VARIABLE, "1", 1), 0);
+	worker = worker_start();
+	assert_int_equal(unsetenv(HASTE_VARIABLE), 0);
+	assert_int_equal(waitpid(worker->pid, &status, 0), worker->pid);
+	assert_int_equal(status, 0);
+	gpd_worker_process_destroy(worker);
+	turns(3);
+	assert_int_equal(asked, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2 || strcmp(argv[1], "--worker-fd") != 0)
+		return unit_tests_run(NULL, NULL);
+	return run_worker();
+}

@@ -24,6 +24,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 		.encrypted = bits & 2,
 		.is_daemon_user = bits & 4,
 		.insecure = bits & 8,
+		.is_own_process = bits & 16,
 		.token = token,
 		.token_tenant = token == GPD_TOKEN_GOOD ? "alice" : NULL,
 		.certificate = certificate ? "carol.example" : NULL,
@@ -47,7 +48,8 @@ is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 		    : facts->token == GPD_TOKEN_NONE ? facts->certificate_tenant
 						     : NULL;
 	if (!credentials)
-		return facts->insecure || (facts->local && facts->is_daemon_user);
+		return facts->insecure ||
+		       (facts->local && facts->is_daemon_user && !facts->is_own_process);
 	if (facts->token != GPD_TOKEN_NONE && !facts->local && !facts->encrypted)
 		return false;
 	if (facts->token == GPD_TOKEN_NONE && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
@@ -80,7 +82,8 @@ check(const struct gpd_auth_facts *facts)
 		assert_string_equal(auth.tenant, tenant);
 	assert_int_equal(auth.by == GPD_AUTH_BY_TOKEN, facts->token == GPD_TOKEN_GOOD);
 	if (auth.by == GPD_AUTH_BY_NONE)
-		assert_true(facts->insecure && !(facts->local && facts->is_daemon_user));
+		assert_true(facts->insecure &&
+			    !(facts->local && facts->is_daemon_user && !facts->is_own_process));
 }
 
 static void
@@ -99,7 +102,7 @@ check_certificates(unsigned int bits, enum gpd_token_state token, const char *cl
 
 UNIT_TEST(the_whole_table_is_as_the_rules_say)
 {
-	for (unsigned int bits = 0; bits < 16; bits++)
+	for (unsigned int bits = 0; bits < 32; bits++)
 		for (int token = GPD_TOKEN_NONE; token <= GPD_TOKEN_UNREADABLE; token++)
 			for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++)
 				check_certificates(bits, (enum gpd_token_state)token, claims[i]);
@@ -120,6 +123,8 @@ UNIT_TEST(each_refusal_has_its_reason)
 	expect(&remote, GPD_AUTH_NO_CREDENTIALS, "GPUPOOL_TOKEN_FILE");
 	facts = (struct gpd_auth_facts){ .local = true, .claimed = "" };
 	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "another user");
+	facts.is_daemon_user = facts.is_own_process = true;
+	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "a worker of the daemon");
 	facts = (struct gpd_auth_facts){ .claimed = "" };
 	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "tls://");
 	facts.token = GPD_TOKEN_GOOD;

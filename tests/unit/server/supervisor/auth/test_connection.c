@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/auth/authentication.h"
 #include "server/supervisor/auth/connection.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define REQUESTS 200
@@ -125,6 +127,56 @@ UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 	gp_conn_destroy(client);
 	gp_conn_destroy(other);
 	expect_gone(neighbour, "connection closed by the client");
+}
+
+/* The ID of a process that has ended, as of a worker that has connected and exited. */
+static pid_t
+create_ended_process(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return child;
+}
+
+UNIT_TEST(the_daemons_user_needs_no_credentials_but_its_workers_do)
+{
+	static struct gpd_authentication authentication;
+	static const struct gpd_config config;
+	char error[GPD_TOKEN_ERROR_MAX];
+	struct gpd_connection *connection;
+	struct gp_conn *client = come(&connection);
+	struct gpd_connection_event *event;
+	const char *text = "";
+
+	assert_int_equal(gpd_authentication_open(&authentication, &config, "/tmp/gpupool-no-tokens",
+						 false, error, sizeof(error)),
+			 0);
+	assert_int_equal(say_hello(client), 0);
+	event = next_event();
+	assert_non_null(event);
+	connection->hello = event->message;
+	free(event);
+	connection->client_address =
+		gpd_client_address_get(gp_conn_peer(connection->conn), &connection->uid);
+	assert_true(connection->has_uid);
+	assert_int_equal(connection->pid, getpid());
+	assert_int_equal(
+		gpd_authentication_authenticate(&authentication, &config, connection, 0, &text), 0);
+	assert_int_equal(connection->principal.by, GPD_AUTH_BY_USER);
+
+	connection->pid = create_ended_process();
+	assert_int_equal(
+		gpd_authentication_authenticate(&authentication, &config, connection, 0, &text),
+		GP_E_INVALID);
+	assert_non_null(strstr(text, "a worker of the daemon"));
+	assert_int_equal(authentication.refusals[GPD_AUTH_NO_CREDENTIALS], 1);
+	gp_conn_destroy(client);
+	expect_gone(connection, "connection closed by the client");
+	gpd_authentication_close(&authentication);
 }
 
 UNIT_TEST(requests_that_wait_are_passed_on_however_many_there_are)

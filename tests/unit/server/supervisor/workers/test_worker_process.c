@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which state of a worker may come after which. */
+/* Which state of a worker may come after which, and which processes are workers. */
 #include "server/supervisor/workers/worker_process.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A row for each state that there may be, a column for each that may follow, in the enum's order:
  * starting, serving, busy, stuck, spare, retired, own, abandoned, lost, ending. */
@@ -95,4 +100,64 @@ UNIT_TEST(a_report_of_a_context_that_is_not_valid_changes_nothing)
 	assert_int_equal(process.context_bytes[0], 0);
 }
 
-UNIT_TEST_MAIN(NULL, NULL)
+/* The worker is this program, see main(). */
+static struct gpd_worker_process *
+start(void)
+{
+	struct gpd_worker_start start = { .ledger_fd = open("/dev/null", O_RDWR | O_CLOEXEC) };
+	struct gpd_worker_process *process = gpd_worker_process_start(&start);
+
+	assert_non_null(process);
+	close(start.ledger_fd);
+	return process;
+}
+
+static void
+reap(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+UNIT_TEST(processes_that_were_started_are_the_daemons_own_and_others_are_not)
+{
+	struct gpd_worker_process *workers[3];
+	pid_t pids[3], other;
+
+	for (int i = 0; i < 3; i++) {
+		workers[i] = start();
+		pids[i] = workers[i]->pid;
+	}
+	other = fork();
+	if (other == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	/* In the order of the list, and in another one. */
+	for (int i = 0; i < 3; i++) {
+		static const int order[] = { 1, 2, 0 };
+
+		assert_true(gpd_worker_process_is_own(pids[order[i]]));
+		reap(pids[order[i]]);
+		gpd_worker_process_destroy(workers[order[i]]);
+		for (int j = i + 1; j < 3; j++)
+			assert_true(gpd_worker_process_is_own(pids[order[j]]));
+		assert_false(gpd_worker_process_is_own(other));
+		assert_false(gpd_worker_process_is_own(getpid()));
+		assert_false(gpd_worker_process_is_own(0));
+	}
+	/* A connection can outlive its process. */
+	reap(other);
+	assert_true(gpd_worker_process_is_own(other));
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2 || strcmp(argv[1], "--worker-fd") != 0)
+		return unit_tests_run(NULL, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		(void)pause();
+}
