@@ -42,6 +42,66 @@ def _():
             pool.other("vectoradd", remote=remote, GPUPOOL_TOKEN_FILE=path).finish().expect(out="vectoradd: ok\n", err="")
 
 
+class TakenOver:
+    """A daemon with a local socket and an admin socket, whose worker connects wherever the test wants."""
+
+    def __init__(self, folder):
+        self.local, self.admin, confederate = (f"{folder}/{name}" for name in ("socket", "admin", "confederate"))
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(confederate)
+        self.listener.listen()
+        self.listener.settimeout(PATIENCE)
+        env = {"LD_PRELOAD": os.environ["GP_TAKEN_OVER"], "GP_CONFEDERATE": confederate}
+        if SANITIZED:
+            env["ASAN_OPTIONS"] = "detect_leaks=1:verify_asan_link_order=0"
+        self.daemon = Daemon("--listen", f"unix://{self.local}", "--admin-socket", self.admin, env=env)
+        try:
+            self.worker, _ = self.listener.accept()
+        except BaseException:
+            self.daemon.discard()
+            raise
+        self.worker.settimeout(PATIENCE)
+        self.pid, = struct.unpack_from("i", self.worker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        require([self.pid] == self.daemon.workers(), f"worker {self.pid} of {self.daemon.workers()}")
+
+    def connect(self, path):
+        """A connection that the worker has made."""
+        self.worker.send(path.encode())
+        _, fds, _, _ = socket.recv_fds(self.worker, 1, 1)
+        require(fds, f"the worker cannot connect to {path}")
+        conn = wire.Conn.__new__(wire.Conn)
+        conn.socket = socket.socket(fileno=fds[0])
+        conn.socket.settimeout(PATIENCE)
+        return conn
+
+    def close(self):
+        self.worker.close()
+        self.listener.close()
+
+
+@case("a worker has the daemon's user, and is refused as an administrator and as a client without credentials")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-taken-") as folder:
+        taken = TakenOver(folder)
+        with taken.daemon as daemon:
+            with taken.connect(taken.admin) as conn:
+                conn.wait_closed()
+            daemon.wait_for_log(rf"admin socket: process {taken.pid} of user \d+: a worker of this daemon")
+            with taken.connect(taken.local) as conn:
+                conn.send(wire.preamble() + wire.message(wire.hello()))
+                conn.take(64)
+                kinds = wire.fields_of(conn.take_message()[0])
+                require(2 not in kinds, "the worker is welcome")
+                conn.wait_closed()
+            daemon.wait_for_log(rf"refused: no credentials, and process {taken.pid} is a worker of this daemon")
+            # The same user, in another process.
+            Program("vectoradd", (), f"unix://{taken.local}").finish().expect(out="vectoradd: ok\n")
+            listed = subprocess.run([os.environ["GP_CTL"], "--socket", taken.admin, "status"], capture_output=True, text=True,
+                                    env=base_environment(), timeout=PATIENCE, check=False)
+            require(listed.returncode == 0, f"{listed}")
+        taken.close()
+
+
 @case("the log line of a new session has its tenant and the credential that authenticated it")
 def _():
     with Pool(config="[tenant bob]\n") as pool:
