@@ -28,7 +28,7 @@ FILES = {
     'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold',
     'GP_GPUPOOL': 'gpupool', 'GP_LOOPS': 'loops', 'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_NVML': 'libnvidia-ml.so.1',
     'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service',
-    'GP_STEPS': 'steps', 'GP_STRANGER': 'stranger',
+    'GP_STEPS': 'steps', 'GP_STRANGER': 'stranger', 'GP_TAKEN_OVER': 'libtaken_over.so',
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
