@@ -119,7 +119,7 @@ static const uint32_t signals[] = { SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
  * allowed for 0, the calling thread, and for the worker's process ID, which is also that of its
  * main thread. A filter cannot distinguish the IDs of other threads from those of other processes,
  * so that pthread_setaffinity_np() and pthread_setschedparam() fail with EPERM, except in the main
- * thread for itself, and pthread_create() with such an attribute fails. Threads inherit what
+ * thread for itself, and a thread cannot be created with such an attribute. Threads inherit what
  * their creator has. This program uses none of these; for NVIDIA's driver they are optimizations.
  */
 static const uint32_t scheduling[] = {

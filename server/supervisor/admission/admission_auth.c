@@ -25,6 +25,7 @@ gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connectio
 {
 	int64_t delay_ms;
 
+	connection->is_own_process = gpd_worker_process_is_own(connection->pid);
 	if (gpd_authentication_authenticate(&admission->authentication,
 					    admission->quota->tenants.config, connection,
 					    gp_now_ms(), &connection->refusal) == 0)

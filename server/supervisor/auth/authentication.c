@@ -4,7 +4,6 @@
 #include "protocol/printable.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
-#include "server/supervisor/workers/worker_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -205,7 +204,7 @@ gpd_authentication_authenticate(struct gpd_authentication *authentication,
 		.encrypted = caps & GP_CONN_CAP_ENCRYPTED,
 		.is_daemon_user =
 			connection->has_uid && gpd_auth_is_daemon_user(connection->uid, geteuid()),
-		.is_own_process = gpd_worker_process_is_own(connection->pid),
+		.is_own_process = connection->is_own_process,
 		.insecure = authentication->insecure,
 		.certificate = gp_conn_get_certificate_name(connection->conn),
 		.claimed = hello->tenant ? hello->tenant : "",

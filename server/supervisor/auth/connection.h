@@ -103,6 +103,8 @@ struct gpd_connection {
 	/* Process that has connected over a local socket; 0: the system does not report it; valid
 	 * with hello. */
 	pid_t pid;
+	/* gpd_worker_process_is_own() of pid, set by the admission when Hello has arrived. */
+	bool is_own_process;
 	struct gpd_principal principal; /* authenticated identity; valid from QUEUED on */
 	/* "host pid program" of the client, printable, for the log; "" until Hello has arrived */
 	char name[128];

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define REQUESTS 200
@@ -129,19 +128,6 @@ UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 	expect_gone(neighbour, "connection closed by the client");
 }
 
-/* The ID of a process that has ended, as of a worker that has connected and exited. */
-static pid_t
-create_ended_process(void)
-{
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(0);
-	assert_true(child > 0);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	return child;
-}
-
 UNIT_TEST(the_daemons_user_needs_no_credentials_but_its_workers_do)
 {
 	static struct gpd_authentication authentication;
@@ -168,7 +154,7 @@ UNIT_TEST(the_daemons_user_needs_no_credentials_but_its_workers_do)
 		gpd_authentication_authenticate(&authentication, &config, connection, 0, &text), 0);
 	assert_int_equal(connection->principal.by, GPD_AUTH_BY_USER);
 
-	connection->pid = create_ended_process();
+	connection->is_own_process = true;
 	assert_int_equal(
 		gpd_authentication_authenticate(&authentication, &config, connection, 0, &text),
 		GP_E_INVALID);
