@@ -108,6 +108,19 @@ def _():
             require(folder.ctl("tenant", "set", "default", "limit=30%", "weight=10")[1] == "", "warned of")
 
 
+@case("fewer places than tenants or ready workers cause warnings")
+def _():
+    tenants = "[tenant default]\nsessions = 0\n[tenant alice]\n[tenant bob]\n[tenant carol]\nisolation = shared\n[tenant dave]\nsessions = 0\n"
+    few = "fewer than the 2 tenants that may use device 0 and do not share a worker: some have to wait for others"
+    ready = "fewer than ready-workers = 2 on device 0: the reserve stays smaller"
+    with Folder() as folder:
+        for number, words in ((1, [few, ready]), (2, [])):
+            folder.write(f"[daemon]\nworkers-per-device = {number}\nready-workers = 2\n{tenants}")
+            out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
+            require(out.endswith(f"valid: 5 tenants, {len(words)} warnings\n"), out + err)
+            has(err, *(f"gpupoold: warning: workers-per-device = {number}: {word}" for word in words))
+
+
 @case("a quota that is rounded to zero causes a warning, and all views show the effective quota")
 def _():
     with Folder() as folder:

@@ -359,6 +359,21 @@ gpd_config_has_one_worker(const struct gpd_config *config, const struct gpd_conf
 	return true;
 }
 
+uint32_t
+gpd_config_count_apart(const struct gpd_config *config, const struct gpd_config_device *devices,
+		       int count, int device)
+{
+	uint32_t apart = 0;
+
+	for (int i = GPD_TENANT_DEFAULT + 1; i < config->tenant_count; i++) {
+		const struct gpd_config_tenant *tenant = &config->tenants[i];
+
+		apart += tenant->sessions_max && tenant->devices[device].allowed &&
+			 !tenant_is_shared(tenant, devices, count);
+	}
+	return apart;
+}
+
 bool
 gpd_config_amount_is_set(const struct gpd_config_amount *amount)
 {

@@ -298,6 +298,10 @@ const char *gpd_config_get_sharing_key(const struct gpd_config_quota *quota,
  * class "shared". devices: settings of all devices, `count` elements. */
 bool gpd_config_has_one_worker(const struct gpd_config *config,
 			       const struct gpd_config_device *devices, int count, int device);
+/* Returns the number of tenants besides "default" that may have sessions on the device and are not
+ * of class "shared". devices: as above. */
+uint32_t gpd_config_count_apart(const struct gpd_config *config,
+				const struct gpd_config_device *devices, int count, int device);
 /* Returns whether the tenant's own section sets a class stricter than "shared", which takes
  * precedence over gpd_config_get_sharing_key(). */
 bool gpd_config_is_apart(const struct gpd_config_tenant *tenant);

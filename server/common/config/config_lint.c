@@ -367,6 +367,34 @@ places_lint(const struct gpd_lint *lint, int d, const struct gpd_lint_device *de
 		    gpd_size_format(device->memory, all));
 }
 
+/* Places that do not suffice for all tenants, or for the reserve. */
+static void
+few_places_lint(const struct gpd_lint *lint, int d, const struct gpd_lint_device *devices,
+		int count)
+{
+	struct gpd_config_device rules[GPD_LEDGER_DEVICES];
+	const char *by_default;
+	uint32_t places, apart, ready = lint->config->ready_workers;
+
+	for (int i = 0; i < count; i++)
+		rules[i] = gpd_config_device(lint->config, i, devices[i].uuid);
+	places = gpd_config_get_places(&rules[d], devices[d].memory, devices[d].context);
+	by_default = rules[d].workers ? "" : " (a tenth of its memory)";
+	apart = gpd_config_count_apart(lint->config, rules, count, d);
+	if (!rules[d].visible)
+		return;
+	if (places < apart)
+		lint_report(lint, 0,
+			    "workers-per-device = %u%s: fewer than the %u tenants that may use "
+			    "device %d and do not share a worker: some have to wait for others",
+			    places, by_default, apart, d);
+	if (ready != GPD_READY_WORKERS_DEFAULT && places < ready)
+		lint_report(lint, 0,
+			    "workers-per-device = %u%s: fewer than ready-workers = %u on device "
+			    "%d: the reserve stays smaller",
+			    places, by_default, ready, d);
+}
+
 static bool
 has_shares(const struct gpd_config *config, int d)
 {
@@ -411,8 +439,10 @@ gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devi
 	if (!count)
 		return;
 	rules_lint(lint, devices, count);
-	for (int d = 0; d < count; d++)
+	for (int d = 0; d < count; d++) {
 		places_lint(lint, d, &devices[d]);
+		few_places_lint(lint, d, devices, count);
+	}
 	for (int i = 0; i < lint->config->tenant_count; i++) {
 		const struct gpd_config_tenant *tenant = &lint->config->tenants[i];
 
