@@ -527,6 +527,8 @@ gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *option
 	admission->start_dedicated = gpd_worker_pool_start_dedicated;
 	admission->select_worker = gpd_worker_pool_select;
 	admission->arg = c;
+	c->quota->queue.get_places = gpd_worker_pool_count_places;
+	c->quota->queue.arg = c;
 }
 
 void

@@ -52,7 +52,13 @@ void gpd_worker_pool_maintain_reserve(struct gpd_worker_pool *pool, int64_t now)
 /* worker_pool_places.c: places of devices. */
 
 /* Callback of the admission (find_place). */
-enum gpd_place gpd_worker_pool_find_place(void *pool, const struct gpd_connection *connection);
+enum gpd_place gpd_worker_pool_find_place(void *pool, const struct gpd_connection *connection,
+					  enum gpd_places_reason *reason);
+/* Callback of the queue (get_places). */
+uint32_t gpd_worker_pool_count_places(const void *pool, uint32_t group, int device);
+/* Returns whether a further place on the device is not for the group, because the places that are
+ * left are held back for tenants that have none. */
+bool gpd_worker_pool_holds_back(const struct gpd_worker_pool *pool, uint32_t group, int device);
 /* Returns whether the device has a place for another worker. */
 bool gpd_worker_pool_has_free_place(const struct gpd_worker_pool *pool, int device);
 /* Returns whether it has more of them than clients wait for. */

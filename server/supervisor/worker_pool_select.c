@@ -165,6 +165,7 @@ worker_delays_sessions(const struct gpd_worker_pool *c, const struct gpd_worker_
 {
 	return selected->state == GPD_WORKER_BUSY &&
 	       selected->state_ms + BUSY_SPARE_MS <= gp_now_ms() &&
+	       !gpd_worker_pool_holds_back(c, need->group, need->device) &&
 	       gpd_worker_pool_find_spare(c, need);
 }
 

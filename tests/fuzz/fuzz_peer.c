@@ -85,10 +85,11 @@ select_nothing(void *arg, const struct gpd_connection *connection)
 }
 
 static enum gpd_place
-find_place(void *arg, const struct gpd_connection *connection)
+find_place(void *arg, const struct gpd_connection *connection, enum gpd_places_reason *reason)
 {
 	(void)arg;
 	(void)connection;
+	(void)reason;
 	return GPD_PLACE_READY;
 }
 

@@ -8,6 +8,7 @@ import threading
 import time
 
 from harness import PATIENCE, SANITIZED, SOFTWARE, as_tenant, case, main, require, wait_until
+from wire import Conn, field, hello, message, preamble, recv_reply
 from workers import Workers, stay
 
 SOON = 30 if SANITIZED else 2
@@ -27,8 +28,13 @@ def full(number, device=0):
     return f"device {device} has no place for another worker: workers-per-device = {number}, all in use"
 
 
-def limit(number, more=""):
-    return f"[daemon]\nworkers-per-device = {number}\n{more}{TENANTS}"
+def held_back(number, device=0):
+    return (f"device {device} has no place for another worker of this tenant: workers-per-device = {number}, "
+            "the free ones held back for tenants that have none")
+
+
+def limit(number, more="", tenants=TENANTS):
+    return f"[daemon]\nworkers-per-device = {number}\n{more}{tenants}"
 
 
 def waiting(daemon):
@@ -262,6 +268,124 @@ def _():
         daemon.reload(shares)
         places = max(2, total // 10 // (64 << 20))
         require(memory_max(daemon, "alice") == (total - (places * 64 << 20)) // 2 // unit * unit, str(memory_max(daemon, "alice")))
+
+
+def enqueue(daemon, tenant, number):
+    """The reply to a client that waits for a session of class session, asks once and leaves: why it is refused, mostly."""
+    words = field(13, field(4, 2)) + field(14, tenant.encode()) + field(17, number) + field(18, 1)
+    with Conn(daemon.port) as conn:
+        conn.send(preamble() + message(hello(more=words)))
+        return recv_reply(conn)
+
+
+def enqueue_all(daemon, tenant, numbers):
+    """Adds the numbers to the queue; returns the refusals."""
+    found = []
+    threads = [threading.Thread(target=lambda number=number: found.append(enqueue(daemon, tenant, number))) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@case("numbers in the queue of a tenant that does not come back leave places to others")
+def _():
+    with Workers(limit(2)) as daemon:
+        programs = [stay(daemon, tenant, GPUPOOL_ISOLATION="session") for tenant in ("carol", "dave")]
+        replies = enqueue_all(daemon, "alice", range(1000, 1024))
+        require(len(replies) == 24 and all(full(2) in str(reply) for reply in replies), str(replies))
+        for program in programs:
+            program.finish().expect()
+        wait_until("both places are free", lambda: not any(row[1] for row in daemon.list()), PATIENCE)
+        daemon.run("vectoradd", env=as_tenant("bob", GPUPOOL_ISOLATION="session")).expect(out=OK, err="")
+
+
+@case("a place is reserved for a short time for a client in the queue, and then it is for others")
+def _():
+    with Workers(limit(1)) as daemon:
+        program = stay(daemon, "carol", GPUPOOL_ISOLATION="session")
+        replies = enqueue_all(daemon, "alice", range(1000, 1012))
+        require(len(replies) == 12 and all(full(1) in str(reply) for reply in replies), str(replies))
+        program.finish().expect()
+        refused = []
+
+        def run():
+            result = daemon.run("vectoradd", env=as_tenant("dave", GPUPOOL_ISOLATION="session"))
+            refused.append(result.err)
+            return result.status == 0
+        wait_until("one that does not wait gets it", run, PATIENCE)
+        require("all in use" not in "".join(refused[1:]), str(refused))
+
+
+@case("a tenant with fewer places gets one before the first in the queue")
+def _():
+    # Of class shared, so no place is held back.
+    text = limit(3, tenants="".join(f"[tenant {name}]\nisolation = shared\n" for name in NAMES))
+    with Workers(text) as daemon:
+        alice = [stay(daemon, "alice", GPUPOOL_ISOLATION="session") for _ in range(2)]
+        dave = stay(daemon, "dave", GPUPOOL_ISOLATION="session")
+        more = {"GPUPOOL_ISOLATION": "session", "GPUPOOL_WAIT": "600"}
+        first = daemon.start("vectoradd", env=as_tenant("alice", **more))
+        wait_until("it is in the queue", lambda: in_queue(daemon, "alice") == 1, PATIENCE)
+        second = daemon.start("memhog", "16", stdin=True, env=as_tenant("bob", **more))
+        wait_until("both are in the queue", lambda: in_queue(daemon, "bob") == 1, PATIENCE)
+        dave.finish().expect()
+        second.wait_for_output("free after")
+        require([row[1] for row in daemon.list()] == ["alice", "alice", "bob"], str(daemon.list()))
+        for program in (second, *alice):
+            program.finish().expect()
+        first.finish().expect(out=OK)
+
+
+@case("a tenant that has places leaves one to each tenant that has none, at most half of them")
+def _():
+    two = "[tenant alice]\n[tenant bob]\n"
+    with Workers(limit(4, "ready-workers = 1\n", two)) as daemon:
+        daemon.reserve = 1
+        programs = [stay(daemon, "alice", GPUPOOL_ISOLATION="session") for _ in range(3)]
+        result = daemon.run("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION="session"))
+        require(result.status != 0 and f"refused: {held_back(4)}" in result.err, str(result))
+        late = daemon.start("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION="session", GPUPOOL_WAIT="600"))
+        wait_until("it waits", lambda: in_queue(daemon, "alice") == 1, PATIENCE)
+        # Of class tenant, too.
+        for _ in range(2):
+            daemon.run("vectoradd", env=as_tenant("bob")).expect(out=OK, err="")
+        # The place of an idle worker counts as free.
+        result = daemon.run("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION="session"))
+        require(result.status != 0 and f"refused: {held_back(4)}" in result.err, str(result))
+        programs.append(stay(daemon, "bob"))
+        result = daemon.run("vectoradd", env=as_tenant("bob", GPUPOOL_ISOLATION="session"))
+        require(result.status != 0 and f"refused: {full(4)}" in result.err, str(result))
+        programs.pop(0).finish().expect()
+        result = late.finish().expect(out=OK)
+        require(held_back(4) in result.err, str(result))
+        for program in programs:
+            program.finish().expect()
+    with Workers(limit(4)) as daemon:
+        programs = [stay(daemon, "alice", GPUPOOL_ISOLATION="session") for _ in range(2)]
+        result = daemon.run("vectoradd", env=as_tenant("alice", GPUPOOL_ISOLATION="session"))
+        require(result.status != 0 and f"refused: {held_back(4)}" in result.err, str(result))
+        # The first place of a tenant is not held back.
+        programs += [stay(daemon, tenant, GPUPOOL_ISOLATION="session") for tenant in ("bob", "carol")]
+        for program in programs:
+            program.finish().expect()
+
+
+@case("places are held back on a session's second device, too; and not from the only tenant")
+def _():
+    two = "[device 1]\nworkers-per-device = 2\n[tenant alice]\n[tenant bob]\n"
+    with Workers(f"[daemon]\nworkers-per-device = 8\n{two}", env=TWO) as daemon:
+        alice = on_device(daemon, 1, "alice", GPUPOOL_ISOLATION="session")
+        result = daemon.run("manydevices", "2", env=as_tenant("alice", GPUPOOL_ISOLATION="session"))
+        require(result.status != 0 and "cudaErrorMemoryAllocation" in result.out, str(result))
+        daemon.wait_for_log(rf"warning: worker \d+: a session gets CUDA_ERROR_OUT_OF_MEMORY: {held_back(2, 1)}")
+        daemon.run("manydevices", "2", env=as_tenant("bob", GPUPOOL_ISOLATION="session")).expect(out=MANY, err="")
+        alice.finish().expect()
+    with Workers(limit(4, tenants="[tenant alice]\n")) as daemon:
+        programs = [stay(daemon, "alice", GPUPOOL_ISOLATION="session") for _ in range(4)]
+        for program in programs:
+            program.finish().expect()
 
 
 class Loop:

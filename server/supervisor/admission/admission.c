@@ -113,15 +113,10 @@ static const char *
 append_queue_position(struct gpd_admission *admission, const struct gpd_connection *connection,
 		      const char *text, char buffer[GPD_CONFIG_ERROR_MAX])
 {
-	const struct gpd_waiter waiter = {
-		.number = connection->hello ? connection->hello->hello->wait : 0,
-		.tenant = connection->assignment.tenant,
-		.limit = connection->limit,
-		.device = connection->first_device,
-		.group = gpd_admission_get_place_group(connection),
-	};
+	struct gpd_waiter waiter = gpd_admission_get_waiter(connection);
 	unsigned int position;
 
+	waiter.limit = connection->limit;
 	if (!waiter.number)
 		return text;
 	position = gpd_queue_add(&admission->quota->queue, &waiter, gp_now_ms());

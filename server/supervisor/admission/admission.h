@@ -37,7 +37,7 @@
 enum gpd_place {
 	GPD_PLACE_READY, /* its worker has one, or can get one now */
 	GPD_PLACE_SOON,  /* a worker without sessions is about to exit */
-	GPD_PLACE_NONE,  /* all workers there have sessions */
+	GPD_PLACE_NONE,  /* all workers there have sessions, or the free places are for others */
 };
 
 /* State of the admission. */
@@ -66,9 +66,10 @@ struct gpd_admission {
 	/* The pool of workers (worker_pool.h); set with arg by gpd_worker_pool_init(). They do not
 	 * wait, and open no session. connection: of a client without a session, with
 	 * first_device. */
-	/* Returns whether there is a place for the session's worker on first_device. Ends a worker
-	 * without sessions if that is necessary. */
-	enum gpd_place (*find_place)(void *arg, const struct gpd_connection *connection);
+	/* Returns whether there is a place for the session's worker on first_device; if not, with
+	 * *reason set. Ends a worker without sessions if that is necessary. */
+	enum gpd_place (*find_place)(void *arg, const struct gpd_connection *connection,
+				     enum gpd_places_reason *reason);
 	/* Returns whether the client's dedicated worker may be started now. */
 	bool (*may_start)(void *arg, const struct gpd_connection *connection);
 	/* Returns a spare or new worker for the client's session, which needs a dedicated one;
@@ -79,7 +80,6 @@ struct gpd_admission {
 	 * is SERVING. */
 	void (*select_worker)(void *arg, const struct gpd_connection *connection);
 	void *arg;                          /* first argument of these */
-	uint64_t place_order;               /* the last one that a connection has got */
 	struct gpd_worker_process *workers; /* list of all workers, maintained by worker_pool.c */
 	/* Number of workers that exited unexpectedly, lost their contexts or were killed because
 	 * they hung; counted by worker_pool.c. */
@@ -122,8 +122,10 @@ int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *pe
  * that had the same index in the ledger. */
 struct gpd_worker_process *gpd_admission_get_worker(const struct gpd_admission *admission,
 						    uint32_t group);
-/* Returns the worker group of the client's session, or GPD_QUEUE_OWN_WORKER (queue.h). */
-uint32_t gpd_admission_get_place_group(const struct gpd_connection *connection);
+/* Returns whether the client waits for a place on its first device. */
+bool gpd_admission_waits_for_place(const struct gpd_connection *connection);
+/* Returns the client as the queue describes one that waits for a place on its first device. */
+struct gpd_waiter gpd_admission_get_waiter(const struct gpd_connection *connection);
 /* Tries to open the sessions of queued connections, and starts dedicated workers for those that
  * have a slot. Called after a worker has exited or is ready, or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);

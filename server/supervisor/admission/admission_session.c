@@ -121,12 +121,13 @@ gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connecti
 			drop_duplicate_request(admission, connection);
 		if (wait_ms < wait_max_ms)
 			wait_ms = wait_max_ms;
-		(void)snprintf(connection->full_reason, sizeof(connection->full_reason), "%s",
-			       text);
 		gpd_admission_set_state(admission, connection, GPD_CONNECTION_QUEUED, wait_ms);
 	} else if (connection->deadline_ms <= gp_now_ms()) {
 		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL, text);
+		return;
 	}
+	/* The reason may have changed meanwhile. */
+	(void)snprintf(connection->full_reason, sizeof(connection->full_reason), "%s", text);
 }
 
 static unsigned int
@@ -238,11 +239,28 @@ conn_check_health(struct gpd_admission *admission, struct gpd_connection *connec
 	return false;
 }
 
-uint32_t
-gpd_admission_get_place_group(const struct gpd_connection *connection)
+bool
+gpd_admission_waits_for_place(const struct gpd_connection *connection)
 {
-	return connection->assignment.dedicated ? GPD_QUEUE_OWN_WORKER
-						: connection->assignment.group;
+	return connection->state == GPD_CONNECTION_QUEUED && connection->full_reason[0] &&
+	       connection->place_order && connection->limit == GPD_QUEUE_FOR_PLACE;
+}
+
+struct gpd_waiter
+gpd_admission_get_waiter(const struct gpd_connection *connection)
+{
+	const struct gpd_assignment *assignment = &connection->assignment;
+
+	return (struct gpd_waiter){
+		.number = connection->hello ? connection->hello->hello->wait : 0,
+		.tenant = assignment->tenant,
+		.limit = GPD_QUEUE_FOR_PLACE,
+		.device = connection->first_device,
+		.group = assignment->dedicated ? GPD_QUEUE_OWN_WORKER : assignment->group,
+		.owner = assignment->dedicated ? gpd_tenant_group(assignment->tenant)
+					       : assignment->group,
+		.order = connection->place_order,
+	};
 }
 
 /* A place has become free: from now on the client waits for its worker, unless the daemon has no
@@ -257,7 +275,6 @@ conn_stop_waiting_for_place(struct gpd_admission *admission, struct gpd_connecti
 		gpd_admission_wait_for_slot(admission, connection, full_reason, GPD_SLOT_WAIT_MS);
 		return false;
 	}
-	connection->place_order = 0;
 	connection->full_reason[0] = '\0';
 	gpd_admission_set_state(admission, connection, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
 	return true;
@@ -270,18 +287,25 @@ conn_has_place(struct gpd_admission *admission, struct gpd_connection *connectio
 {
 	const struct gpd_tenants *tenants = &admission->quota->tenants;
 	char text[GPD_CONFIG_ERROR_MAX];
+	enum gpd_places_reason reason;
+	struct gpd_waiter waiter;
 	enum gpd_place place;
 
 	connection->first_device = gpd_tenants_get_first_device(tenants, connection->hello->hello,
 								&connection->assignment);
-	place = admission->find_place(admission->arg, connection);
+	place = admission->find_place(admission->arg, connection, &reason);
+	waiter = gpd_admission_get_waiter(connection);
+	if (place == GPD_PLACE_READY &&
+	    (gpd_admission_waits_for_place(connection) ||
+	     gpd_queue_has_for_place(&admission->quota->queue, &waiter)))
+		gpd_queue_note_served(&admission->quota->queue, &waiter);
 	if (place == GPD_PLACE_READY)
-		return !connection->place_order ||
+		return !gpd_admission_waits_for_place(connection) ||
 		       conn_stop_waiting_for_place(admission, connection);
 	if (!connection->place_order)
-		connection->place_order = ++admission->place_order;
+		connection->place_order = ++admission->quota->queue.last_order;
 	connection->limit = GPD_QUEUE_FOR_PLACE;
-	gpd_tenants_format_places(tenants, connection->first_device, text);
+	gpd_tenants_format_places(tenants, connection->first_device, reason, text);
 	gpd_admission_wait_for_slot(admission, connection, text,
 				    place == GPD_PLACE_SOON ? PLACE_SOON_MS : GPD_SLOT_WAIT_MS);
 	return false;

@@ -121,8 +121,8 @@ struct gpd_connection {
 	/* Device that the session will probably use first; valid from QUEUED on, after the first
 	 * attempt to open the session. */
 	int first_device;
-	/* QUEUED: order in which it has begun to wait for a place on first_device; 0: it does not
-	 * wait for one. */
+	/* QUEUED: order in which it has begun to wait for a place on first_device (queue.h); 0: it
+	 * has not waited for one. */
 	uint64_t place_order;
 	/* Line for the client's standard error when its session starts; "": none. */
 	char notice[320];

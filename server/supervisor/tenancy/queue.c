@@ -86,25 +86,147 @@ waiter_is_repeated(const struct gpd_queue *queue, int entry)
 	return false;
 }
 
-unsigned int
-gpd_queue_count_ahead_for_place(struct gpd_queue *queue, uint64_t number, int device,
-				uint32_t group, int64_t now_ms)
+/* Returns the number of places that the group has on the client's device, which is counted once. */
+static uint32_t
+ahead_count_places(const struct gpd_queue *queue, const struct gpd_waiter *client, uint32_t group,
+		   struct gpd_queue_ahead *ahead)
 {
-	int end = waiters_find_end(queue, number, now_ms);
-	unsigned int ahead = 0;
+	if (!ahead->counted[group] && queue->get_places)
+		ahead->places[group] = queue->get_places(queue->arg, group, client->device);
+	ahead->counted[group] = true;
+	return ahead->places[group];
+}
 
-	for (int i = 0; i < end; i++) {
+void
+gpd_queue_ahead_add(const struct gpd_queue *queue, const struct gpd_waiter *client, uint32_t group,
+		    bool earlier, struct gpd_queue_ahead *ahead)
+{
+	uint32_t others, own;
+
+	if (ahead->others[group])
+		return;
+	if (client->owner == GPD_QUEUE_NO_OWNER) {
+		ahead->others[group] = true;
+		return;
+	}
+	others = ahead_count_places(queue, client, group, ahead);
+	own = ahead_count_places(queue, client, client->owner, ahead);
+	ahead->others[group] = others < own || (others == own && earlier);
+}
+
+/* Returns whether the entry reserves a place on the device. */
+static bool
+waiter_reserves(const struct gpd_queue *queue, const struct gpd_waiter *w, int device)
+{
+	return w->limit == GPD_QUEUE_FOR_PLACE && w->device == device &&
+	       !queue->reservations[w->owner][device].over;
+}
+
+/* Returns the index of the first entry that needs the client's place or is the client's, or that
+ * after the last one. */
+static int
+waiters_find_end_for_place(const struct gpd_queue *queue, const struct gpd_waiter *client)
+{
+	for (int i = 0;
+	     client->owner != GPD_QUEUE_NO_OWNER &&
+	     !queue->reservations[client->owner][client->device].over && i < queue->count;
+	     i++) {
 		const struct gpd_waiter *w = &queue->waiters[i];
 
-		if (w->limit != GPD_QUEUE_FOR_PLACE || w->device != device)
-			continue;
-		/* It can use the place for which another client of the group has waited for
+		/* A client can use the place for which another one of the group has waited for
 		 * longer. */
-		if (w->group == group && group != GPD_QUEUE_OWN_WORKER)
-			break;
-		ahead += !waiter_is_repeated(queue, i);
+		if ((client->number && w->number == client->number) ||
+		    (client->group != GPD_QUEUE_OWN_WORKER && w->group == client->group &&
+		     waiter_reserves(queue, w, client->device)))
+			return i;
 	}
-	return ahead;
+	return queue->count;
+}
+
+uint64_t
+gpd_queue_get_order(const struct gpd_queue *queue, const struct gpd_waiter *w, int device)
+{
+	uint64_t served_order = queue->reservations[w->owner][device].served_order;
+
+	return w->order > served_order ? w->order : served_order;
+}
+
+void
+gpd_queue_get_ahead(struct gpd_queue *queue, const struct gpd_waiter *client, int64_t now_ms,
+		    struct gpd_queue_ahead *ahead)
+{
+	const struct gpd_waiter *first = client;
+	int end;
+
+	*ahead = (struct gpd_queue_ahead){ .order = UINT64_MAX };
+	waiters_drop_expired(queue, now_ms);
+	end = waiters_find_end_for_place(queue, client);
+	ahead->queued = end < queue->count;
+	if (ahead->queued)
+		first = &queue->waiters[end];
+	if (client->owner != GPD_QUEUE_NO_OWNER && first->order)
+		ahead->order = gpd_queue_get_order(queue, first, client->device);
+	for (int i = 0; i < queue->count; i++) {
+		const struct gpd_waiter *w = &queue->waiters[i];
+
+		if (!waiter_reserves(queue, w, client->device))
+			continue;
+		if (w->owner == client->owner)
+			ahead->own += i < end && !waiter_is_repeated(queue, i);
+		else
+			gpd_queue_ahead_add(queue, client, w->owner,
+					    gpd_queue_get_order(queue, w, client->device) <
+						    ahead->order,
+					    ahead);
+	}
+}
+
+unsigned int
+gpd_queue_count_ahead_for_place(struct gpd_queue *queue, const struct gpd_waiter *client,
+				int64_t now_ms)
+{
+	struct gpd_queue_ahead ahead;
+	unsigned int count;
+
+	gpd_queue_get_ahead(queue, client, now_ms, &ahead);
+	count = ahead.own;
+	for (int i = 0; i < GPD_GROUPS; i++)
+		count += ahead.others[i];
+	return count;
+}
+
+bool
+gpd_queue_has_for_place(const struct gpd_queue *queue, const struct gpd_waiter *client)
+{
+	int entry = waiter_find(queue, client->number);
+
+	return entry >= 0 && waiter_reserves(queue, &queue->waiters[entry], client->device);
+}
+
+void
+gpd_queue_note_served(struct gpd_queue *queue, const struct gpd_waiter *client)
+{
+	queue->reservations[client->owner][client->device].served_order = ++queue->last_order;
+}
+
+bool
+gpd_queue_update_reservation(struct gpd_queue *queue, uint32_t group, int device, bool available,
+			     bool reserved, int64_t now_ms)
+{
+	int64_t since_ms = queue->reservations[group][device].since_ms;
+
+	if (!available) {
+		queue->reservations[group][device].since_ms = 0;
+		queue->reservations[group][device].over = false;
+		return false;
+	}
+	if (!since_ms && reserved)
+		queue->reservations[group][device].since_ms = now_ms;
+	if (!since_ms || queue->reservations[group][device].over ||
+	    now_ms - since_ms < GPD_QUEUE_RESERVE_MS)
+		return false;
+	queue->reservations[group][device].over = true;
+	return true;
 }
 
 static bool
@@ -124,8 +246,7 @@ waiter_get_position(struct gpd_queue *queue, const struct gpd_waiter *w, int64_t
 	case GPD_QUEUE_FOR_DAEMON:
 		return 1 + gpd_queue_count_ahead_for_daemon(queue, w->number, now_ms);
 	case GPD_QUEUE_FOR_PLACE:
-		return 1 + gpd_queue_count_ahead_for_place(queue, w->number, w->device, w->group,
-							   now_ms);
+		return 1 + gpd_queue_count_ahead_for_place(queue, w, now_ms);
 	default:
 		return 1 + gpd_queue_count_ahead_in_tenant(queue, w->number, w->tenant, now_ms);
 	}
@@ -134,15 +255,21 @@ waiter_get_position(struct gpd_queue *queue, const struct gpd_waiter *w, int64_t
 unsigned int
 gpd_queue_add(struct gpd_queue *queue, const struct gpd_waiter *waiter, int64_t now_ms)
 {
+	uint64_t order;
 	int entry;
 
 	waiters_drop_expired(queue, now_ms);
 	entry = waiter_find(queue, waiter->number);
 	if (entry < 0 && !queue_has_room_for(queue, waiter->tenant))
 		return 0;
+	if (entry >= 0)
+		order = queue->waiters[entry].order;
+	else
+		order = waiter->order ? waiter->order : ++queue->last_order;
 	if (entry < 0)
 		entry = queue->count++;
 	queue->waiters[entry] = *waiter;
+	queue->waiters[entry].order = order;
 	queue->waiters[entry].seen_ms = now_ms;
 	return waiter_get_position(queue, waiter, now_ms);
 }

@@ -294,18 +294,32 @@ get_class(const struct gpd_tenants *tenants, int config_index)
 		       : class;
 }
 
+/* Returns whether it is a tenant besides "default", a guest included, whose sessions do not run in
+ * the worker of class "shared". */
+static bool
+entry_is_apart(const struct gpd_tenants *tenants, uint32_t index)
+{
+	int config_index = tenants->config_indexes[index];
+
+	return (config_index > GPD_TENANT_DEFAULT || tenants->guests[index]) && config_index >= 0 &&
+	       get_class(tenants, config_index) != GPD_CONFIG_ISOLATION_SHARED;
+}
+
 bool
 gpd_tenants_are_apart(const struct gpd_tenants *tenants)
 {
-	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		int config_index = tenants->config_indexes[i];
-
-		if ((config_index > GPD_TENANT_DEFAULT || tenants->guests[i]) &&
-		    config_index >= 0 &&
-		    get_class(tenants, config_index) != GPD_CONFIG_ISOLATION_SHARED)
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (entry_is_apart(tenants, i))
 			return true;
 	}
 	return false;
+}
+
+bool
+gpd_tenants_needs_place(const struct gpd_tenants *tenants, uint32_t tenant, int device)
+{
+	return entry_is_apart(tenants, tenant) && tenants->sessions_max[tenant] &&
+	       gpd_tenants_get_usable(tenants, gpd_tenant_group(tenant)) >> device & 1;
 }
 
 uint32_t

@@ -132,9 +132,19 @@ uint64_t gpd_tenants_get_context_memory(const struct gpd_tenants *tenants, int d
 /* Returns the number of workers that may have a context on the device: its places. Before the
  * devices are reported: GPD_PLACES_MAX. */
 uint32_t gpd_tenants_get_places(const struct gpd_tenants *tenants, int device);
-/* Writes why no worker can have another context on the device. */
+/* Returns whether a place on the device is held back for the tenant while it has none: it may have
+ * sessions there that do not run in the worker of class "shared". False for "default". */
+bool gpd_tenants_needs_place(const struct gpd_tenants *tenants, uint32_t tenant, int device);
+
+/* Why a worker cannot have another context on a device. */
+enum gpd_places_reason {
+	GPD_PLACES_IN_USE,    /* all places are in use */
+	GPD_PLACES_RESERVED,  /* the free ones are reserved for waiting clients */
+	GPD_PLACES_HELD_BACK, /* the free ones are held back for tenants that have none */
+};
+/* Writes the reason. */
 void gpd_tenants_format_places(const struct gpd_tenants *tenants, int device,
-			       char text[GPD_CONFIG_ERROR_MAX]);
+			       enum gpd_places_reason reason, char text[GPD_CONFIG_ERROR_MAX]);
 /* Returns the memory of the device in bytes of which configured shares are taken: without that of
  * contexts in all its places; without that of one context if all tenants that may use the device
  * are of class "shared". */

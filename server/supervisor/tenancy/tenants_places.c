@@ -36,13 +36,20 @@ gpd_tenants_get_places(const struct gpd_tenants *tenants, int device)
 
 void
 gpd_tenants_format_places(const struct gpd_tenants *tenants, int device,
-			  char text[GPD_CONFIG_ERROR_MAX])
+			  enum gpd_places_reason reason, char text[GPD_CONFIG_ERROR_MAX])
 {
+	static const char *const reasons[] = {
+		[GPD_PLACES_IN_USE] = "all in use",
+		[GPD_PLACES_RESERVED] = "the free ones reserved for waiting clients",
+		[GPD_PLACES_HELD_BACK] = "the free ones held back for tenants that have none",
+	};
+
 	(void)snprintf(text, GPD_CONFIG_ERROR_MAX,
-		       "device %d has no place for another worker: workers-per-device = %u%s, all "
-		       "in use",
-		       device, gpd_tenants_get_places(tenants, device),
-		       tenants->devices[device].rule.workers ? "" : " (a tenth of its memory)");
+		       "device %d has no place for another worker%s: workers-per-device = %u%s, %s",
+		       device, reason == GPD_PLACES_HELD_BACK ? " of this tenant" : "",
+		       gpd_tenants_get_places(tenants, device),
+		       tenants->devices[device].rule.workers ? "" : " (a tenth of its memory)",
+		       reasons[reason]);
 }
 
 uint64_t

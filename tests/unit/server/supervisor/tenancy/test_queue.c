@@ -15,18 +15,41 @@ add(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool for_daemon, 
 	return gpd_queue_add(queue, &waiter, now_ms);
 }
 
-static unsigned int
-add_for_place(struct gpd_queue *queue, uint64_t number, int device, uint32_t group)
+/* owner: the group of the client's tenant. own: its session gets a worker of its own. */
+static struct gpd_waiter
+waiter(uint64_t number, int device, uint32_t owner, bool own)
 {
-	const struct gpd_waiter waiter = {
+	return (struct gpd_waiter){
 		.number = number,
-		.tenant = 1,
+		.tenant = owner,
 		.limit = GPD_QUEUE_FOR_PLACE,
 		.device = device,
-		.group = group,
+		.group = own ? GPD_QUEUE_OWN_WORKER : owner,
+		.owner = owner,
 	};
+}
 
-	return gpd_queue_add(queue, &waiter, 0);
+static unsigned int
+add_for_place(struct gpd_queue *queue, uint64_t number, int device, uint32_t owner, bool own)
+{
+	const struct gpd_waiter added = waiter(number, device, owner, own);
+
+	return gpd_queue_add(queue, &added, 0);
+}
+
+static unsigned int
+count_ahead(struct gpd_queue *queue, uint64_t number, int device, uint32_t owner, bool own)
+{
+	const struct gpd_waiter client = waiter(number, device, owner, own);
+
+	return gpd_queue_count_ahead_for_place(queue, &client, 0);
+}
+
+/* arg: the numbers of places by group, on each device. */
+static uint32_t
+get_places(const void *arg, uint32_t group, int device)
+{
+	return ((const uint32_t *)arg)[group];
 }
 
 UNIT_TEST(who_came_first_is_first)
@@ -116,24 +139,102 @@ UNIT_TEST(the_clients_of_a_group_need_one_place_together)
 	static struct gpd_queue queue;
 
 	queue = (struct gpd_queue){ 0 };
-	assert_int_equal(add_for_place(&queue, 11, 0, 5), 1);
-	assert_int_equal(add_for_place(&queue, 12, 0, 5), 1);
-	assert_int_equal(add_for_place(&queue, 13, 1, 6), 1);
-	assert_int_equal(add_for_place(&queue, 14, 0, GPD_QUEUE_OWN_WORKER), 2);
-	assert_int_equal(add_for_place(&queue, 15, 0, GPD_QUEUE_OWN_WORKER), 3);
-	assert_int_equal(add_for_place(&queue, 16, 0, 7), 4);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 0, 0, 8, 0), 4);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 0, 0, 5, 0), 0);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 0, 0, 7, 0), 3);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 0, 1, 8, 0), 1);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 15, 0, GPD_QUEUE_OWN_WORKER, 0),
-			 2);
+	assert_int_equal(add_for_place(&queue, 11, 0, 5, false), 1);
+	assert_int_equal(add_for_place(&queue, 12, 0, 5, false), 1);
+	assert_int_equal(add_for_place(&queue, 13, 1, 6, false), 1);
+	assert_int_equal(add_for_place(&queue, 14, 0, 5, true), 2);
+	assert_int_equal(add_for_place(&queue, 15, 0, 5, true), 3);
+	assert_int_equal(count_ahead(&queue, 0, 0, 5, true), 3);
+	assert_int_equal(count_ahead(&queue, 0, 0, 5, false), 0);
+	assert_int_equal(count_ahead(&queue, 15, 0, 5, true), 2);
+	assert_int_equal(count_ahead(&queue, 0, 1, 8, false), 1);
 	/* Clients that wait for other limits do not count them. */
 	assert_int_equal(gpd_queue_count_ahead_for_daemon(&queue, 0, 0), 0);
-	assert_int_equal(gpd_queue_count_ahead_in_tenant(&queue, 0, 1, 0), 0);
+	assert_int_equal(gpd_queue_count_ahead_in_tenant(&queue, 0, 5, 0), 0);
 	gpd_queue_remove(&queue, 14);
-	assert_int_equal(gpd_queue_count_ahead_for_place(&queue, 15, 0, GPD_QUEUE_OWN_WORKER, 0),
-			 1);
+	assert_int_equal(count_ahead(&queue, 15, 0, 5, true), 1);
+}
+
+UNIT_TEST(one_client_of_each_other_tenant_is_before_a_client)
+{
+	static struct gpd_queue queue;
+
+	queue = (struct gpd_queue){ 0 };
+	for (uint64_t i = 1; i <= GPD_QUEUE_TENANT_MAX; i++)
+		assert_int_equal(add_for_place(&queue, i, 0, 5, true), i);
+	assert_int_equal(add_for_place(&queue, 100, 0, 6, true), 2);
+	assert_int_equal(add_for_place(&queue, 101, 0, 7, false), 3);
+	assert_int_equal(count_ahead(&queue, 0, 0, 8, true), 3);
+	/* Within the tenant all count, of others those that have come before. */
+	assert_int_equal(count_ahead(&queue, GPD_QUEUE_TENANT_MAX, 0, 5, true),
+			 GPD_QUEUE_TENANT_MAX - 1);
+	assert_int_equal(count_ahead(&queue, 0, 0, 5, true), GPD_QUEUE_TENANT_MAX + 2);
+}
+
+UNIT_TEST(tenants_with_equally_many_places_alternate)
+{
+	static struct gpd_queue queue;
+	const struct gpd_waiter first = waiter(11, 0, 5, true);
+
+	queue = (struct gpd_queue){ 0 };
+	assert_int_equal(add_for_place(&queue, 11, 0, 5, true), 1);
+	assert_int_equal(add_for_place(&queue, 12, 0, 5, true), 2);
+	assert_int_equal(add_for_place(&queue, 13, 0, 6, true), 2);
+	gpd_queue_note_served(&queue, &first);
+	gpd_queue_remove(&queue, 11);
+	assert_int_equal(count_ahead(&queue, 13, 0, 6, true), 0);
+	assert_int_equal(count_ahead(&queue, 12, 0, 5, true), 1);
+	/* Asking again changes nothing, and those that come later are after both. */
+	assert_int_equal(add_for_place(&queue, 12, 0, 5, true), 2);
+	assert_int_equal(add_for_place(&queue, 14, 0, 7, true), 3);
+}
+
+UNIT_TEST(a_tenant_with_fewer_places_is_first)
+{
+	static const uint32_t places[GPD_GROUPS] = { [5] = 2, [6] = 1, [7] = 0 };
+	static struct gpd_queue queue;
+
+	queue = (struct gpd_queue){ .get_places = get_places, .arg = places };
+	assert_int_equal(add_for_place(&queue, 11, 0, 5, true), 1);
+	assert_int_equal(add_for_place(&queue, 12, 0, 6, true), 1);
+	assert_int_equal(add_for_place(&queue, 13, 0, 7, true), 1);
+	assert_int_equal(count_ahead(&queue, 11, 0, 5, true), 2);
+	assert_int_equal(count_ahead(&queue, 12, 0, 6, true), 1);
+	/* Also a client that is not in the queue. */
+	assert_int_equal(count_ahead(&queue, 0, 0, 8, true), 1);
+}
+
+UNIT_TEST(a_place_is_not_reserved_for_long_for_clients_that_do_not_return)
+{
+	static struct gpd_queue queue;
+	const struct gpd_waiter first = waiter(11, 0, 5, true);
+
+	queue = (struct gpd_queue){ 0 };
+	assert_int_equal(add_for_place(&queue, 11, 0, 5, true), 1);
+	assert_int_equal(add_for_place(&queue, 12, 0, 6, true), 2);
+	/* The time counts from when a place is free for the group. */
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, false, false, 1));
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, true, false, 90000));
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, true, true, 100000));
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, true, true,
+						  99999 + GPD_QUEUE_RESERVE_MS));
+	assert_int_equal(count_ahead(&queue, 12, 0, 6, true), 1);
+	assert_true(gpd_queue_update_reservation(&queue, 5, 0, true, true,
+						 100000 + GPD_QUEUE_RESERVE_MS));
+	assert_int_equal(count_ahead(&queue, 12, 0, 6, true), 0);
+	assert_false(gpd_queue_has_for_place(&queue, &first));
+	/* Other numbers of the tenant do not extend it. */
+	assert_int_equal(add_for_place(&queue, 13, 0, 5, true), 2);
+	gpd_queue_remove(&queue, 11);
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, true, true,
+						  200000 + GPD_QUEUE_RESERVE_MS));
+	assert_int_equal(count_ahead(&queue, 0, 0, 6, true), 1);
+	assert_int_equal(count_ahead(&queue, 12, 0, 6, true), 0);
+	/* Another device, and the next place. */
+	assert_int_equal(add_for_place(&queue, 14, 1, 5, true), 1);
+	assert_int_equal(count_ahead(&queue, 0, 1, 6, true), 1);
+	assert_false(gpd_queue_update_reservation(&queue, 5, 0, false, false, 300000));
+	assert_int_equal(count_ahead(&queue, 0, 0, 7, true), 2);
 }
 
 UNIT_TEST_MAIN(NULL, NULL)

@@ -315,14 +315,51 @@ UNIT_TEST(shares_of_memory_are_of_what_contexts_leave)
 	use(&quota, "[daemon]\nisolation = shared\nworkers-per-device = 4\n"
 		    "[tenant alice]\nmemory = 50%\n");
 	assert_int_equal(line->devices[0].memory_max, (1024 - 96) / 2 * MIB);
-	gpd_tenants_format_places(&quota.tenants, 1, error);
+	gpd_tenants_format_places(&quota.tenants, 1, GPD_PLACES_IN_USE, error);
 	assert_string_equal(error, "device 1 has no place for another worker: workers-per-device = "
 				   "4, all in use");
 	use(&quota, "");
 	assert_int_equal(gpd_tenants_get_places(&quota.tenants, 0), 2);
-	gpd_tenants_format_places(&quota.tenants, 1, error);
+	gpd_tenants_format_places(&quota.tenants, 1, GPD_PLACES_IN_USE, error);
 	assert_string_equal(error, "device 1 has no place for another worker: workers-per-device = "
 				   "2 (a tenth of its memory), all in use");
+	gpd_tenants_format_places(&quota.tenants, 1, GPD_PLACES_RESERVED, error);
+	assert_string_equal(error, "device 1 has no place for another worker: workers-per-device = "
+				   "2 (a tenth of its memory), the free ones reserved for waiting "
+				   "clients");
+	gpd_tenants_format_places(&quota.tenants, 1, GPD_PLACES_HELD_BACK, error);
+	assert_string_equal(error, "device 1 has no place for another worker of this tenant: "
+				   "workers-per-device = 2 (a tenth of its memory), the free ones "
+				   "held back for tenants that have none");
+	gpd_quota_fini(&quota);
+}
+
+UNIT_TEST(places_are_held_back_for_tenants_that_may_use_the_device_apart)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	struct gpd_assignment guest;
+	struct gpd_quota quota = { 0 };
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	use(&quota,
+	    "[tenant alice]\n[tenant bob]\ndevices = 1\n[tenant carol]\nisolation = shared\n"
+	    "[tenant dave]\nsessions = 0\n[tenant eve]\nsm = 50%\n");
+	add_devices(&quota, 2);
+	assert_true(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "alice").tenant, 0));
+	assert_false(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "bob").tenant, 0));
+	assert_true(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "bob").tenant, 1));
+	assert_false(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "carol").tenant, 0));
+	assert_false(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "eve").tenant, 0));
+	assert_false(gpd_tenants_needs_place(&quota.tenants, admit(&quota, "default").tenant, 0));
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++)
+		assert_false(strcmp(quota.ledger->tenants[i].name, "dave") == 0 &&
+			     gpd_tenants_needs_place(&quota.tenants, i, 0));
+	assert_int_equal(
+		gpd_tenants_admit(&quota.tenants, &hello, "guest", "127.0.0.1", &guest, error), 0);
+	assert_true(gpd_tenants_needs_place(&quota.tenants, guest.tenant, 0));
+	make_sick(&quota, 0);
+	assert_false(gpd_tenants_needs_place(&quota.tenants, guest.tenant, 0));
 	gpd_quota_fini(&quota);
 }
 
