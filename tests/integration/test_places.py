@@ -326,7 +326,7 @@ def _():
         alice = [stay(daemon, "alice", GPUPOOL_ISOLATION="session") for _ in range(2)]
         dave = stay(daemon, "dave", GPUPOOL_ISOLATION="session")
         more = {"GPUPOOL_ISOLATION": "session", "GPUPOOL_WAIT": "600"}
-        first = daemon.start("vectoradd", env=as_tenant("alice", **more))
+        first = daemon.start("memhog", "16", stdin=True, env=as_tenant("alice", **more))
         wait_until("it is in the queue", lambda: in_queue(daemon, "alice") == 1, PATIENCE)
         second = daemon.start("memhog", "16", stdin=True, env=as_tenant("bob", **more))
         wait_until("both are in the queue", lambda: in_queue(daemon, "bob") == 1, PATIENCE)
@@ -335,7 +335,8 @@ def _():
         require([row[1] for row in daemon.list()] == ["alice", "alice", "bob"], str(daemon.list()))
         for program in (second, *alice):
             program.finish().expect()
-        first.finish().expect(out=OK)
+        first.wait_for_output("free after")
+        first.finish().expect()
 
 
 @case("a tenant that has places leaves one to each tenant that has none, at most half of them")
