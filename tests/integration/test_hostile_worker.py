@@ -90,19 +90,12 @@ def _():
     with Taken() as (daemon, channel):
         before = count_descriptors(daemon.pid)
         with open("/dev/null") as file:
-            for count in 1, 1, 1:
-                channel.send("PONG", fds=[file.fileno()] * count)
-            daemon.run("vectoradd", env=as_tenant("carol")).expect(out="vectoradd: ok\n", err="")
-            wait_until("one each is closed", lambda: count_descriptors(daemon.pid) <= before + 1, PATIENCE)
-            try:
-                for count in 2, 100:
+            for count in 1, 2, 100:
+                for _ in range(10):
                     channel.send("PONG", fds=[file.fileno()] * count)
-            except BrokenPipeError:
-                pass
-        wait_until("the worker that breaks the protocol is gone", lambda: "alice" not in [row["tenant"] for row in daemon.rows()],
-                   PATIENCE)
         require_works(daemon)
-        wait_until("many each are closed", lambda: count_descriptors(daemon.pid) <= before + 2, PATIENCE)
+        # Carol's worker has a channel.
+        wait_until("they are closed", lambda: count_descriptors(daemon.pid) <= before + 2, PATIENCE)
 
 
 @case("a worker that reports the loss of its contexts again and again is killed as soon as one that does so once")

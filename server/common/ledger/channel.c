@@ -197,11 +197,13 @@ gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_mess
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr msg = { .msg_iov = iov,
-			      .msg_iovlen = 2,
-			      .msg_control = &control,
-			      /* There is room for two in the padding. */
-			      .msg_controllen = CMSG_LEN(sizeof(int)) };
+	struct msghdr msg = {
+		.msg_iov = iov,
+		.msg_iovlen = 2,
+		.msg_control = &control,
+		/* For one: the kernel closes others. CMSG_SPACE() has room for two. */
+		.msg_controllen = CMSG_LEN(sizeof(int))
+	};
 	struct cmsghdr *cmsg;
 	ssize_t got;
 	int fd = -1;
@@ -218,7 +220,7 @@ gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_mess
 	cmsg = CMSG_FIRSTHDR(&msg);
 	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	if ((size_t)got < sizeof(header) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+	if ((size_t)got < sizeof(header) || (msg.msg_flags & MSG_TRUNC)) {
 		if (fd >= 0)
 			close(fd);
 		return -EPROTO;
