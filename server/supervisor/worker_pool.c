@@ -559,7 +559,8 @@ limit_memory(struct gpd_worker_pool *c, int64_t now)
 		gpd_worker_cgroup_limit(
 			&c->cgroups, process,
 			gpd_worker_cgroup_memory_max(c->quota->ledger, process,
-						     (unsigned int)tenants->device_count));
+						     (unsigned int)tenants->device_count,
+						     tenants->machine_memory));
 }
 
 /* Limits the time of workers that have nothing left to do but to exit; one that has closed its

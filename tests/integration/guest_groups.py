@@ -17,10 +17,7 @@ ROOT = "/sys/fs/cgroup"
 GROUP = f"{ROOT}/gpupoold"
 # Of the whole daemon; with sanitizers it takes a third when it is idle.
 LIMIT = 640 * MIB
-HOST = 1 << 30
-CONFIG = f"[daemon]\npinned-memory = 1T\nhost-memory = {HOST}\n[tenant alice]\npinned-memory = 16G\n[tenant bob]\npinned-memory = 4M\n"
-# As in worker_cgroup.c: of a worker, with one device, beside what its tenant may use.
-MARGIN = 9 << 30
+CONFIG = "[daemon]\npinned-memory = 1T\nhost-memory = 1G\n[tenant alice]\npinned-memory = 16G\n[tenant bob]\npinned-memory = 4M\n"
 
 
 def write(path, text):
@@ -62,10 +59,11 @@ def _():
         bob, alice = Session(daemon.port, more=field(14, "bob")), Session(daemon.port, more=field(14, "alice"))
         require(bob.create_context() == 0, "no context")
         before = {row["tenant"]: row["pid"] for row in daemon.rows()}
-        limits = {tenant: int(read_file(f"{GROUP}/worker-{before[tenant]}/memory.max")) for tenant in ("alice", "bob")}
-        require(MARGIN < limits["bob"] < limits["alice"] < MARGIN + HOST + (16 << 30), str(limits))
+        # Half of what the daemon has; set within a second.
+        wait_until("the groups of both workers are limited", lambda: all(
+            read_file(f"{GROUP}/worker-{before[tenant]}/memory.max") == f"{LIMIT // 2}\n" for tenant in ("alice", "bob")), 60)
         taken = fill_pinned(alice)
-        require(taken * MIB < LIMIT, f"{taken} MiB fit into the group")
+        require(taken * MIB < LIMIT // 2, f"{taken} MiB fit into the group")
         daemon.wait_for_log(rf"worker {before['alice']}:? .*was killed by signal 9")
         require(bob.ask("gpFence")[0] == 0, "the other tenant's session has ended")
         require({row["tenant"]: row["pid"] for row in daemon.rows()}.get("bob") == before["bob"], "another worker has ended")

@@ -175,12 +175,12 @@ def _():
         before = get_reserve(daemon)
         require(daemon.replace(1) != 0, "process 1 was replaced")
         daemon.replace(get_pid(daemon, "alice"))
-        require(get_reserve(daemon) == before, "the reserve was replaced")
+        require(set(before) <= set(get_reserve(daemon)), "the reserve was replaced")
         daemon.run("vectoradd", env=as_tenant("bob")).expect()
         wait_until("the reserve has a worker", lambda: get_reserve(daemon), PATIENCE)
         before = get_reserve(daemon)
         require(daemon.replace(get_pid(daemon, "bob")) == 0, "not replaced")
-        wait_until("the reserve is replaced, too", lambda: get_reserve(daemon) and get_reserve(daemon) != before, PATIENCE)
+        wait_until("the reserve is replaced, too", lambda: not set(before) & set(get_reserve(daemon)), PATIENCE)
         own.finish().expect()
 
 

@@ -197,9 +197,9 @@ add(uint64_t a, uint64_t b)
 	return a > GPD_NO_LIMIT - b ? GPD_NO_LIMIT : a + b;
 }
 
-uint64_t
-gpd_worker_cgroup_memory_max(const struct gpd_ledger *ledger,
-			     const struct gpd_worker_process *process, unsigned int devices)
+static uint64_t
+get_allowed_memory(const struct gpd_ledger *ledger, const struct gpd_worker_process *process,
+		   unsigned int devices)
 {
 	uint64_t sum = add(atomic_load(&ledger->host_max), MARGIN + devices * MARGIN_PER_DEVICE);
 	const struct gpd_ledger_session *entry;
@@ -219,6 +219,16 @@ gpd_worker_cgroup_memory_max(const struct gpd_ledger *ledger,
 			sum = add(sum, ledger->tenants[i].host_memory_max);
 	}
 	return sum;
+}
+
+uint64_t
+gpd_worker_cgroup_memory_max(const struct gpd_ledger *ledger,
+			     const struct gpd_worker_process *process, unsigned int devices,
+			     uint64_t machine)
+{
+	uint64_t bytes = get_allowed_memory(ledger, process, devices);
+
+	return bytes > machine ? machine / 2 : bytes;
 }
 
 void

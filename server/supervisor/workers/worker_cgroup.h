@@ -46,11 +46,14 @@ void gpd_worker_cgroup_create(const struct gpd_worker_cgroups *cgroups, pid_t wo
 /* Removes the group of a worker that has been reaped. */
 void gpd_worker_cgroup_destroy(const struct gpd_worker_cgroups *cgroups, pid_t worker);
 /* Returns the memory that a worker may use: the host memory of the tenants that it serves, and a
- * margin for the driver and its compilers. devices: number of devices. GPD_NO_LIMIT: no limit, or
- * the worker is spare. */
+ * margin for the driver and its compilers. devices: number of devices. machine: memory of the
+ * machine, or of the daemon's control group; if the worker may use more, the result is half of it:
+ * the kernel then ends the worker before all is in use, when it may end more than one, because
+ * shared memory is not free until a process has exited. GPD_NO_LIMIT: no limit, or the worker is
+ * spare. */
 uint64_t gpd_worker_cgroup_memory_max(const struct gpd_ledger *ledger,
 				      const struct gpd_worker_process *process,
-				      unsigned int devices);
+				      unsigned int devices, uint64_t machine);
 /* Limits the worker's memory if bytes differs from process->memory_max, and stores it there. */
 void gpd_worker_cgroup_limit(const struct gpd_worker_cgroups *cgroups,
 			     struct gpd_worker_process *process, uint64_t bytes);

@@ -183,18 +183,25 @@ TEST(a_workers_memory_is_that_of_the_tenants_it_serves)
 	ledger->tenants[1].host_memory_max = 5 * GIB;
 	gpd_ledger_set_host_max(ledger, 3 * GIB);
 	/* Spare, shared, of a tenant, of a session. */
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2), GPD_NO_LIMIT);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
+			 GPD_NO_LIMIT);
 	process.spare = false;
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2),
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
 			 (8 + 2 + 3 + 2 + 5) * GIB);
 	process.group = 2;
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2), (8 + 2 + 3 + 5) * GIB);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
+			 (8 + 2 + 3 + 5) * GIB);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, 18 * GIB), 18 * GIB);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, 16 * GIB), 8 * GIB);
 	process.client_address = address;
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2), GPD_NO_LIMIT);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
+			 GPD_NO_LIMIT);
 	(void)gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 17);
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2), (8 + 2 + 3 + 2) * GIB);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
+			 (8 + 2 + 3 + 2) * GIB);
 	gpd_ledger_set_host_max(ledger, GPD_NO_LIMIT);
-	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2), GPD_NO_LIMIT);
+	assert_int_equal(gpd_worker_cgroup_memory_max(ledger, &process, 2, GPD_NO_LIMIT),
+			 GPD_NO_LIMIT);
 	gpd_ledger_destroy(ledger);
 	(void)close(fd);
 }
